@@ -256,10 +256,12 @@ CREATE TABLE update_metrics (
 ) STRICT, WITHOUT ROWID;
 )sql";
 
+// Version 13 stores what a relay was told of the run above it.
 const char kVersion13[] = R"sql(
 CREATE TABLE relay (
   id INTEGER PRIMARY KEY CHECK (id = 1),
-  facts BLOB NOT NULL
+  facts BLOB NOT NULL CHECK (length(facts) > 0),
+  checksum INTEGER NOT NULL AS (terse_checksum(id, facts)) STORED
 ) STRICT;
 )sql";
 

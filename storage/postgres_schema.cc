@@ -215,10 +215,11 @@ CREATE TABLE retention (
 INSERT INTO retention VALUES (1, 0, 0, 0);
 )sql";
 
+// Version 13 stores what a relay was told of the run above it.
 constexpr char kVersion13[] = R"sql(
 CREATE TABLE relay (
   id BIGINT PRIMARY KEY CHECK (id = 1),
-  facts BYTEA NOT NULL
+  facts BYTEA NOT NULL CHECK (length(facts) > 0)
 );
 )sql";
 

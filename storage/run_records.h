@@ -41,7 +41,7 @@ struct RunRecord {
 
 // The committed model: what the next round starts from.
 struct Head {
-  int64_t version = 0;  // number of committed rounds
+  int64_t version = 0;  // number of committed rounds; of a relay, of those of the run above
   Id128 model_hash;     // HashWeights of that version
   int64_t epoch = 0;    // number of times the store was opened; guards against a second writer
 };

@@ -96,7 +96,10 @@ absl::Status run_store_internal::BeginLineage(SqlDb& db, const absl::Status& no_
     TERSE_RETURN_IF_ERROR(db.Prepare("UPDATE clients SET last_applied = ?").Id(Id128()).Run());
     TERSE_RETURN_IF_ERROR(db.Prepare("DELETE FROM histories").Run());
     TERSE_RETURN_IF_ERROR(db.Prepare("DELETE FROM history_log").Run());
-    TERSE_RETURN_IF_ERROR(AbortRounds(db, RoundState::kOpen, "the run goes on from a copy"));
+    // A relay's may be CLOSED. Its updates follow ids that no client has any more.
+    for (const RoundState state : {RoundState::kOpen, RoundState::kClosed}) {
+      TERSE_RETURN_IF_ERROR(AbortRounds(db, state, "the run goes on from a copy"));
+    }
     return InsertEvent(db, event);
   });
 }

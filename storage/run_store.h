@@ -79,12 +79,14 @@ class RunStore {
 
   // nullopt when the store is new.
   virtual absl::StatusOr<absl::optional<RunRecord>> Run() = 0;
-  // Creates the run with its version 0 (writes checkpoint 0). ALREADY_EXISTS when there is one.
+  // Creates the run with its version 0, or a relay's with RunRecord::first_version, and writes the checkpoint of that.
+  // ALREADY_EXISTS when there is one.
   virtual absl::Status CreateRun(const RunRecord& run, absl::Span<const float> initial_weights) = 0;
   virtual absl::Status SetRunState(RunState state, const std::string& reason) = 0;
 
   virtual absl::StatusOr<Head> GetHead() = 0;
-  // Hash of version 0; zero when an older program made the run and its checkpoint of version 0 was gone already.
+  // Hash of version 0; zero when an older program made the run and its checkpoint of version 0 was gone already, and in
+  // a relay that was made with a later version.
   virtual absl::StatusOr<Id128> StartHash() = 0;
   // Finds or adds the client, and notes that it was seen.
   virtual absl::StatusOr<ClientRecord> RegisterClient(const std::string& name, int64_t now_us) = 0;
@@ -103,7 +105,7 @@ class RunStore {
   virtual absl::Status SetAside(int64_t client, int64_t until_us, const std::string& reason) = 0;
   virtual absl::Status SetSamples(int64_t client, int64_t samples) = 0;
 
-  // The newest round, nullopt before the first. After Open it is OPEN, COMMITTED or ABORTED.
+  // The newest round, nullopt before the first. After Open it is OPEN, COMMITTED or ABORTED; a relay's may be CLOSED.
   virtual absl::StatusOr<absl::optional<RoundRecord>> LastRound() = 0;
   // nullopt for a round that was never opened.
   virtual absl::StatusOr<absl::optional<RoundState>> GetRoundState(int64_t round) = 0;
@@ -137,10 +139,12 @@ class RunStore {
   // When `open_next` is set the next round (commit.round + 1, base_version + 1) opens in the same transaction.
   virtual absl::Status CommitRound(const Commit& commit, bool open_next) = 0;
   // For a relay, whose models come from above. The head moves to the version of `message`, which follows it, and the
-  // message joins the log. FAILED_PRECONDITION when the head is another one, or a round is OPEN or CLOSED.
+  // message joins the log. FAILED_PRECONDITION when the head is another one, a round is OPEN or CLOSED, or there is no
+  // run.
   virtual absl::Status AppendMessage(const LogMessage& message) = 0;
-  // Likewise, to a later version that no log leads to: its checkpoint is written as WriteCheckpoint does, and the log
-  // begins anew.
+  // Likewise, to a later version that no log leads to. Its checkpoint is written as WriteCheckpoint does, and becomes
+  // the only one in the transaction that moves the head; the log begins there. INVALID_ARGUMENT when the hash is not
+  // that of the weights.
   virtual absl::Status ReplaceHead(const CheckpointView& model) = 0;
   // OPEN or CLOSED > ABORTED, and the event "round_aborted" with the reason.
   virtual absl::Status AbortRound(int64_t round, const std::string& reason, int64_t now_us) = 0;
@@ -180,8 +184,8 @@ class RunStore {
   // call that failed half-way is completed by the next one. The log keeps what the oldest kept checkpoint needs, and
   // goes back further as long as all of it up to the head has no more bytes than the newest checkpoint's file: only
   // then can it be the cheaper way for a client that was away. So what lies before the oldest checkpoint never takes
-  // more than one checkpoint's bytes. FAILED_PRECONDITION for a version that was not committed with this hash. Safe to
-  // call from another thread than the commits.
+  // more than one checkpoint's bytes. FAILED_PRECONDITION for a version that was not committed with this hash, or from
+  // which no log leads on. Safe to call from another thread than the commits.
   virtual absl::Status WriteCheckpoint(const CheckpointView& checkpoint, int64_t keep) = 0;
   // The newest checkpoint whose file is whole. DATA_LOSS when there is none; a damaged file is skipped and becomes
   // the event "checkpoint_damaged".

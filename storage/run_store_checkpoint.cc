@@ -18,12 +18,21 @@ namespace {
 // Messages deleted in one transaction: a commit never waits for more than this.
 constexpr int64_t kPruneBatch = 16;
 
-// Whether `version` was committed with this hash. A version that is older than the log is believed.
+// Whether `version` was committed with this hash, and the log leads on from there. Of the version before the log the
+// hash is believed.
 absl::Status CheckCommitted(SqlDb& db, const CheckpointView& checkpoint) {
   TERSE_ASSIGN_OR_RETURN(const Head head, run_store_internal::SelectHead(db));
   if (checkpoint.version < 0 || checkpoint.version > head.version || head.model_hash.IsZero()) {
     return absl::FailedPreconditionError(
         absl::StrCat("version ", checkpoint.version, " is not committed; the head is ", head.version));
+  }
+  {
+    Statement begin = db.Prepare("SELECT COALESCE((SELECT MIN(version) - 1 FROM downstream_log), ?)");
+    TERSE_RETURN_IF_ERROR(begin.Int(head.version).Step().status());
+    if (checkpoint.version < begin.GetInt(0)) {
+      return absl::FailedPreconditionError(absl::StrCat("the log no longer reaches back to version ",
+                                                        checkpoint.version, "; it begins after ", begin.GetInt(0)));
+    }
   }
   Id128 committed = checkpoint.version == head.version ? head.model_hash : checkpoint.model_hash;
   static const auto& query =
@@ -38,6 +47,15 @@ absl::Status CheckCommitted(SqlDb& db, const CheckpointView& checkpoint) {
   if (committed == checkpoint.model_hash) return absl::OkStatus();
   return absl::FailedPreconditionError(absl::StrCat("version ", checkpoint.version, " was committed with hash ",
                                                     committed.ToHex(), ", not ", checkpoint.model_hash.ToHex()));
+}
+
+// Whether a relay's head may move to `version`, to which no log leads.
+absl::Status CheckReplaceable(SqlDb& db, int64_t version) {
+  TERSE_RETURN_IF_ERROR(run_store_internal::ExpectMovableHead(db));
+  TERSE_ASSIGN_OR_RETURN(const Head head, run_store_internal::SelectHead(db));
+  if (head.version < version) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat("version ", version, " is not later than the head, which is ", head.version));
 }
 
 }  // namespace
@@ -109,21 +127,32 @@ absl::Status SqlRunStore::WriteCheckpoint(const CheckpointView& checkpoint, int6
 }
 
 absl::Status SqlRunStore::ReplaceHead(const CheckpointView& model) {
+  if (HashWeights(model.weights) != model.model_hash) {
+    return absl::InvalidArgumentError(absl::StrCat("version ", model.version, ": its hash is not its weights'"));
+  }
   absl::MutexLock lock(&checkpoint_mutex_);
+  // Looks first: what is refused must not overwrite the parts of a checkpoint that is recorded.
+  TERSE_RETURN_IF_ERROR(Read([&](SqlDb& db) { return CheckReplaceable(db, model.version); }));
+  TERSE_ASSIGN_OR_RETURN(const std::vector<RecordedCheckpoint> before, Recorded(/*also_damaged=*/true));
   TERSE_ASSIGN_OR_RETURN(const CheckpointBytes bytes, Watch(checkpoints_->Write(*this, model)));
+  TERSE_FAILPOINT("coordinator.checkpoint.before_row");
   TERSE_RETURN_IF_ERROR(Write([&](SqlDb& db) -> absl::Status {
-    TERSE_RETURN_IF_ERROR(run_store_internal::ExpectSettledRounds(db));
-    TERSE_RETURN_IF_ERROR(db.Prepare("UPDATE head SET version = ?1, model_hash = ?2 WHERE version < ?1 AND epoch = ?3")
+    TERSE_RETURN_IF_ERROR(CheckReplaceable(db, model.version));
+    TERSE_RETURN_IF_ERROR(db.Prepare("UPDATE head SET version = ?, model_hash = ?")
                               .Int(model.version)
                               .Id(model.model_hash)
-                              .Int(epoch_)
-                              .RunForOne(absl::StrCat("version ", model.version, " is not later than the head")));
-    for (const char* table : {"downstream_log", "aggregates"}) {
+                              .RunForOne(absl::StrCat(place_, " has no head row")));
+    // The checkpoints before go with the log that led on from them.
+    for (const char* table : {"downstream_log", "aggregates", "checkpoints", "server_states"}) {
       TERSE_RETURN_IF_ERROR(db.Prepare(absl::StrCat("DELETE FROM ", table)).Run());
     }
     return run_store_internal::RecordCheckpoint(db, model, bytes);
   }));
-  return RetireCheckpoints(/*keep=*/1);
+  TERSE_FAILPOINT("coordinator.checkpoint.recorded");
+  for (const RecordedCheckpoint& checkpoint : before) {
+    TERSE_RETURN_IF_ERROR(checkpoints_->Remove(*this, checkpoint.version));
+  }
+  return RemoveMessages();
 }
 
 absl::Status SqlRunStore::RetireCheckpoints(int64_t keep) {

@@ -227,7 +227,9 @@ absl::Status AdvanceHead(SqlDb& db, LargeMessages& large, const Commit& commit, 
 
 }  // namespace
 
-absl::Status run_store_internal::ExpectSettledRounds(SqlDb& db) {
+absl::Status run_store_internal::ExpectMovableHead(SqlDb& db) {
+  TERSE_ASSIGN_OR_RETURN(const Head head, SelectHead(db));
+  if (head.model_hash.IsZero()) return absl::FailedPreconditionError("the head cannot move: there is no run yet");
   Statement unsettled = db.Prepare("SELECT id FROM rounds WHERE state IN (?, ?)");
   unsettled.Text(RoundStateName(RoundState::kOpen)).Text(RoundStateName(RoundState::kClosed));
   TERSE_ASSIGN_OR_RETURN(const bool row, unsettled.Step());
@@ -362,7 +364,7 @@ absl::Status SqlRunStore::CommitRound(const Commit& commit, bool open_next) {
 
 absl::Status SqlRunStore::AppendMessage(const LogMessage& message) {
   return Write([&](SqlDb& db) -> absl::Status {
-    TERSE_RETURN_IF_ERROR(run_store_internal::ExpectSettledRounds(db));
+    TERSE_RETURN_IF_ERROR(run_store_internal::ExpectMovableHead(db));
     TERSE_RETURN_IF_ERROR(
         db.Prepare("UPDATE head SET version = version + 1, model_hash = ? WHERE version = ? AND epoch = ?")
             .Id(message.model_hash)

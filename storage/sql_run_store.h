@@ -169,8 +169,8 @@ absl::StatusOr<absl::optional<RoundState>> SelectRoundState(SqlDb& db, int64_t r
 absl::StatusOr<ClientRecord> SelectClient(Statement& statement, absl::string_view otherwise);
 // Adds an update of the round, which chose it, to its client's history.
 absl::Status InsertHistory(SqlDb& db, int64_t round, const HistoryMessage& message);
-// FAILED_PRECONDITION when a round is OPEN or CLOSED.
-absl::Status ExpectSettledRounds(SqlDb& db);
+// FAILED_PRECONDITION when a round is OPEN or CLOSED, or there is no run.
+absl::Status ExpectMovableHead(SqlDb& db);
 // Unix time in microseconds, for what the store notes on its own account (opening, damaged files).
 int64_t NowUs();
 // Notes a checkpoint that was written.

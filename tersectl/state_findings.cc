@@ -16,6 +16,9 @@ std::string RoundText(const RunExamination& run) {
   const std::string text = absl::StrCat("round ", run.round, " ", RoundStateName(*run.round_state));
   // The updates of a closed round are in the coordinator's memory alone.
   if (*run.round_state != RoundState::kClosed) return text;
+  if (run.run.has_value() && !run.run->relay.empty()) {
+    return absl::StrCat(text, " and not committed: unless the relay runs, its next start settles it");
+  }
   return absl::StrCat(text, " and not committed: unless the coordinator runs, its next start aborts it");
 }
 

@@ -13,23 +13,28 @@ namespace {
 
 std::vector<float> Weights(int64_t version) { return {1.0f * version, 2.0f, 3.0f}; }
 
-RunRecord MakeRun() {
+RunRecord MakeRun(bool relay) {
   RunRecord run;
   run.name = "run";
   run.lineage = HashBytes("lineage");
   run.parameters = 3;
+  run.relay = relay ? "facts" : "";
+  run.first_version = relay ? 5 : 0;
   return run;
 }
 
-// Calls on both stores with the same arguments, and what can be read back.
+// Calls on both stores with the same arguments, and what can be read back. Every other seed is that of a relay's run.
 class BothStores {
  public:
-  BothStores(SqlEngine engine, uint64_t seed) : random_(seed), place_(engine), real_(*place_.Open()) {}
+  BothStores(SqlEngine engine, uint64_t seed)
+      : random_(seed), relay_(seed % 2 == 1), place_(engine), real_(*place_.Open()) {}
 
   void Step() {
-    switch (random_.Below(12)) {
-      case 0:
-        return Same([&](RunStore* store) { return store->CreateRun(MakeRun(), Weights(0)); });
+    switch (random_.Below(13)) {
+      case 0: {
+        const RunRecord run = MakeRun(relay_);
+        return Same([&](RunStore* store) { return store->CreateRun(run, Weights(run.first_version)); });
+      }
       case 1: {
         const std::string name(1, static_cast<char>('a' + random_.Below(3)));
         return Same([&](RunStore* store) { return store->RegisterClient(name, 7).status(); });
@@ -69,6 +74,8 @@ class BothStores {
         const LedgerEntry entry{1, static_cast<int64_t>(random_.Below(2)), Direction::kUp, 1, 2, 3};
         return Same([&](RunStore* store) { return store->AddLedger({entry}); });
       }
+      case 11:
+        return MoveHead();
       default:
         return Reopen();
     }
@@ -80,6 +87,8 @@ class BothStores {
     if (run.has_value()) {
       EXPECT_EQ(run->state, run_in_memory->state);
       EXPECT_EQ(run->reason, run_in_memory->reason);
+      EXPECT_EQ(run->relay, run_in_memory->relay);
+      EXPECT_EQ(run->first_version, run_in_memory->first_version);
     }
     EXPECT_EQ(*real_->StartHash(), *memory_.StartHash());
     const Head head = *real_->GetHead(), head_in_memory = *memory_.GetHead();
@@ -144,14 +153,27 @@ class BothStores {
     Commit commit;
     commit.round = Near(round_);
     commit.base_version = random_.Below(8) == 0 ? Near(version_) : version_;
-    commit.model_hash = HashWeights(Weights(version_ + 1));
-    commit.downstream = "message";
-    if (random_.Below(4) != 0) commit.aggregate = "updates of " + std::to_string(version_);
+    const bool makes_model = !relay_ || random_.Below(8) == 0;
+    if (makes_model) commit.model_hash = HashWeights(Weights(version_ + 1));
+    if (makes_model || random_.Below(16) == 0) commit.downstream = "message";
+    if (makes_model ? random_.Below(4) != 0 : random_.Below(16) == 0)
+      commit.aggregate = "updates of " + std::to_string(version_);
     commit.committed_us = 11;
     commit.next_plan = Plan();
     if (random_.Below(4) != 0) commit.history = HistoryMessages(commit.round);
-    const bool open_next = random_.Below(2) == 0;
+    const bool open_next = random_.Below(makes_model ? 2 : 16) == 0;
     Same([&](RunStore* store) { return store->CommitRound(commit, open_next); });
+  }
+
+  // Moves the head as a relay does, with a message or without.
+  void MoveHead() {
+    const int64_t version = version_ + static_cast<int64_t>(random_.Below(4));
+    const Id128 hash = HashWeights(Weights(random_.Below(16) == 0 ? 1000 : version));
+    if (random_.Below(2) == 0) {
+      return Same([&](RunStore* store) { return store->AppendMessage({version, hash, "from above"}); });
+    }
+    const std::vector<float> weights = Weights(version);
+    return Same([&](RunStore* store) { return store->ReplaceHead({version, hash, weights}); });
   }
 
   // Returns messages of the round's chosen clients, and sometimes of one that it did not choose.
@@ -273,6 +295,7 @@ class BothStores {
   }
 
   Random random_;
+  const bool relay_;
   const StorePlace place_;
   std::unique_ptr<RunStore> real_;
   MemoryRunStore memory_;

@@ -58,7 +58,7 @@ inline std::string DumpTables(const std::string& directory) {
       {"runs", 8},      {"head", 4},         {"rounds", 11},        {"clients", 13},      {"updates", 9},
       {"ledger", 3},    {"events", 6},       {"downstream_log", 7}, {"checkpoints", 4},   {"plans", 5},
       {"histories", 3}, {"history_log", 3},  {"refused", 4},        {"first_updates", 3}, {"scores", 3},
-      {"retention", 4}, {"round_totals", 8}, {"client_totals", 2},  {"aggregates", 6}};
+      {"retention", 4}, {"round_totals", 8}, {"client_totals", 2},  {"aggregates", 6},    {"relay", 2}};
   for (const auto& [table, columns] : tables) {
     absl::StrAppend(&dump, table, "\n");
     rows(absl::StrCat("SELECT * FROM ", table, " ORDER BY 1, 2"), columns);

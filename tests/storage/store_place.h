@@ -49,7 +49,7 @@ class StorePlace {
                               "message_chunks", "checkpoints",
                               "server_states",  "checkpoint_chunks",
                               "histories",      "history_log",
-                              "retention"}) {
+                              "retention",      "relay"}) {
       absl::StrAppend(&dump, table, "\n");
       Statement rows = db->Prepare(absl::StrCat("SELECT CAST(t AS TEXT) FROM ", table, " AS t ORDER BY 1"));
       while (rows.Step().value()) absl::StrAppend(&dump, rows.GetText(0), "\n");

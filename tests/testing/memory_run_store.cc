@@ -29,6 +29,7 @@ int64_t FileBytes(const Checkpoint& checkpoint) {
 void MemoryRunStore::Reopen() {
   head_.epoch += 1;
   if (rounds_.empty() || rounds_.back().record.state != RoundState::kClosed) return;
+  if (run_.has_value() && !run_->relay.empty()) return;
   rounds_.back().record.state = RoundState::kAborted;
   AddEvent({0, "round_aborted", rounds_.back().record.id, -1, "the coordinator stopped"}).IgnoreError();
 }
@@ -39,9 +40,11 @@ absl::Status MemoryRunStore::CreateRun(const RunRecord& run, absl::Span<const fl
   }
   if (run_.has_value()) return absl::AlreadyExistsError("there is a run");
   run_ = run;
+  run_->first_version = 0;  // it is not stored
+  head_.version = run.first_version;
   head_.model_hash = HashWeights(initial_weights);
-  start_hash_ = head_.model_hash;
-  checkpoints_[0] = {0, head_.model_hash, {initial_weights.begin(), initial_weights.end()}};
+  if (head_.version == 0) start_hash_ = head_.model_hash;
+  checkpoints_[head_.version] = {head_.version, head_.model_hash, {initial_weights.begin(), initial_weights.end()}};
   return absl::OkStatus();
 }
 
@@ -224,7 +227,10 @@ absl::Status MemoryRunStore::CloseRound(int64_t round, absl::Span<const ChosenUp
 }
 
 absl::Status MemoryRunStore::CheckCommit(const Commit& commit, bool open_next) const {
-  if (commit.model_hash.IsZero()) return absl::InvalidArgumentError("a commit needs the new model's hash");
+  const bool makes_model = !commit.model_hash.IsZero();
+  if (!makes_model && (open_next || !commit.downstream.empty() || !commit.aggregate.empty())) {
+    return absl::InvalidArgumentError("a commit needs the new model's hash");
+  }
   const Round* round = FindRound(commit.round);
   if (round == nullptr || round->record.state != RoundState::kClosed) return Broken("the round is not closed");
   if (round->record.base_version != commit.base_version || head_.version != commit.base_version) {
@@ -258,13 +264,42 @@ absl::Status MemoryRunStore::CommitRound(const Commit& commit, bool open_next) {
   }
   round.record.state = RoundState::kCommitted;
   round.record.committed_us = commit.committed_us;
-  head_.version += 1;
-  head_.model_hash = commit.model_hash;
-  log_[head_.version] = {head_.version, commit.model_hash, commit.downstream};
-  if (!commit.aggregate.empty()) aggregates_[head_.version] = commit.aggregate;
+  if (!commit.model_hash.IsZero()) {
+    head_.version += 1;
+    head_.model_hash = commit.model_hash;
+    log_[head_.version] = {head_.version, commit.model_hash, commit.downstream};
+    if (!commit.aggregate.empty()) aggregates_[head_.version] = commit.aggregate;
+  }
   TERSE_RETURN_IF_ERROR(AddLedger(commit.ledger));
   return open_next ? OpenRound(commit.round + 1, head_.version, commit.committed_us, commit.next_plan)
                    : absl::OkStatus();
+}
+
+absl::Status MemoryRunStore::CheckMovableHead() const {
+  if (!run_.has_value()) return Broken("there is no run yet");
+  return rounds_.empty() || Settled(rounds_.back().record.state) ? absl::OkStatus() : Broken("a round is not settled");
+}
+
+absl::Status MemoryRunStore::AppendMessage(const LogMessage& message) {
+  TERSE_RETURN_IF_ERROR(CheckMovableHead());
+  if (message.version != head_.version + 1) return Broken("the message does not follow the head");
+  head_.version = message.version;
+  head_.model_hash = message.model_hash;
+  log_[message.version] = message;
+  return absl::OkStatus();
+}
+
+absl::Status MemoryRunStore::ReplaceHead(const CheckpointView& model) {
+  if (HashWeights(model.weights) != model.model_hash) return absl::InvalidArgumentError("a model needs its hash");
+  TERSE_RETURN_IF_ERROR(CheckMovableHead());
+  if (model.version <= head_.version) return Broken("the version is not later than the head");
+  head_.version = model.version;
+  head_.model_hash = model.model_hash;
+  log_.clear();
+  aggregates_.clear();
+  checkpoints_.clear();
+  checkpoints_[model.version] = {model.version, model.model_hash, {model.weights.begin(), model.weights.end()}};
+  return absl::OkStatus();
 }
 
 absl::Status MemoryRunStore::AbortRound(int64_t round, const std::string& reason, int64_t now_us) {
@@ -391,6 +426,8 @@ absl::Status MemoryRunStore::WriteCheckpoint(const CheckpointView& checkpoint, i
   if (!run_.has_value() || checkpoint.version < 0 || checkpoint.version > head_.version) {
     return Broken("the version is not committed");
   }
+  const int64_t begin = log_.empty() ? head_.version : log_.begin()->first - 1;
+  if (checkpoint.version < begin) return Broken("the log no longer reaches back");
   const auto logged = log_.find(checkpoint.version);
   const bool known = checkpoint.version == head_.version || logged != log_.end();
   const Id128 committed = logged != log_.end() ? logged->second.model_hash : head_.model_hash;

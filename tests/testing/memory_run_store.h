@@ -16,7 +16,8 @@ namespace terse {
 // thread-safe.
 class MemoryRunStore : public RunStore {
  public:
-  // Acts as RunStore::Open on a store that another process left: begins a new epoch, and aborts a CLOSED round.
+  // Acts as RunStore::Open on a store that another process left: begins a new epoch, and aborts a CLOSED round unless
+  // the run is a relay's.
   void Reopen();
   // How often the events table grew, and the newest of them; older ones are forgotten.
   int64_t event_count() const { return event_count_; }
@@ -50,6 +51,8 @@ class MemoryRunStore : public RunStore {
   absl::Status CloseRound(int64_t round, absl::Span<const ChosenUpdate> chosen, int64_t now_us,
                           absl::Span<const RefusedUpdate> refused = {}) override;
   absl::Status CommitRound(const Commit& commit, bool open_next) override;
+  absl::Status AppendMessage(const LogMessage& message) override;
+  absl::Status ReplaceHead(const CheckpointView& model) override;
   absl::Status AbortRound(int64_t round, const std::string& reason, int64_t now_us) override;
   absl::Status SetEvaluation(int64_t round, const Evaluation& evaluation) override;
   absl::Status AddLedger(absl::Span<const LedgerEntry> entries) override;
@@ -85,6 +88,8 @@ class MemoryRunStore : public RunStore {
   // FAILED_PRECONDITION unless the round may open.
   absl::Status CheckOpen(int64_t round, int64_t base_version, const Head& head, const RoundRecord* last) const;
   absl::Status CheckCommit(const Commit& commit, bool open_next) const;
+  // FAILED_PRECONDITION when a round is open or closed, or there is no run.
+  absl::Status CheckMovableHead() const;
   absl::Status CheckLedger(absl::Span<const LedgerEntry> entries) const;
   // Empty for no client.
   std::string NameOf(int64_t client) const;
