@@ -30,7 +30,7 @@ bool Follows(const EngineState& run, const Session& session, const Update& updat
 
 absl::optional<RelayState> MakeRelayState(const absl::optional<RelaySetup>& setup) {
   if (!setup.has_value()) return absl::nullopt;
-  return RelayState{*setup, absl::nullopt};
+  return RelayState{*setup, absl::nullopt, 0};
 }
 
 }  // namespace
@@ -359,6 +359,7 @@ Transition Engine::On(RoundOrdered event) {
     });
     return absl::nullopt;
   }
+  if (!run_.relay->order.has_value()) run_.relay->ordered_us = run_.MonotonicNow();
   run_.relay->order = std::move(event.order);
   return phase_->OnTick(run_);
 }

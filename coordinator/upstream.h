@@ -80,6 +80,7 @@ struct RelayHosting {
 struct RelayState {
   RelaySetup setup;
   absl::optional<RoundOrder> order;  // until the result of a round for it is sealed, or it is withdrawn
+  int64_t ordered_us = 0;            // when it came, by the monotonic clock
 };
 
 }  // namespace terse

@@ -94,6 +94,7 @@ void CohortDesk::Join(const Welcome& welcome) {
 }
 
 void CohortDesk::TakeModel(int64_t version, std::vector<float> weights) {
+  SettleTaken();
   if (Run() == nullptr) {
     v1::RunConfig config;
     if (!config.ParseFromString(welcome_.wire_config)) return on_failure_(absl::InternalError("no configuration"));
@@ -110,7 +111,10 @@ void CohortDesk::TakeModel(int64_t version, std::vector<float> weights) {
   if (!replaced.ok() && !absl::IsCancelled(replaced)) on_failure_(replaced);
 }
 
-void CohortDesk::TakeMessage(const Downstream& message) { Post(ModelMoved{message}); }
+void CohortDesk::TakeMessage(const Downstream& message) {
+  SettleTaken();
+  Post(ModelMoved{message});
+}
 
 bool CohortDesk::Reaches(int64_t version) const {
   const RunHost* const run = Run();

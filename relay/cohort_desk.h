@@ -96,7 +96,8 @@ class CohortDesk : public Upstream {
   // Nobody waits for the result any more.
   void Withdraw(const std::string& reason) ABSL_LOCKS_EXCLUDED(mutex_);
   bool IsAnswered() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return stage_ == Stage::kThere || !declined_.empty(); }
-  // A result that was taken and not said to be sealed: the state, as it was read again, tells what became of it.
+  // A result that was taken and not said to be sealed, though the client half goes on: the state tells what became of
+  // it. The round must be settled before the model moves.
   void SettleTaken() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const std::atomic<bool>* const stop_;
