@@ -59,7 +59,7 @@ struct RelayRounds {
   double deadline_seconds = 0;  // from opening a round to closing it; 0: four fifths of the run's
 };
 
-// What makes an engine a relay's.
+// The settings of a relay's engine.
 struct RelaySetup {
   Upstream* upstream = nullptr;  // must outlive the engine
   Id128 family;                  // Welcome::family

@@ -36,7 +36,7 @@ class CohortDesk : public Upstream {
   // `stop` must outlive it.
   explicit CohortDesk(const std::atomic<bool>* stop) : stop_(stop) {}
 
-  // What the relay's own state says, whenever it was read: before the runs are opened, and again when the client half
+  // Takes what the relay's own state says, whenever it is read: before the runs are opened, and when the client half
   // opens it.
   void SetSealed(const SealedCohort& sealed) ABSL_LOCKS_EXCLUDED(mutex_);
   // Once, before any other call of the client half. `on_failure` hears of an error after which the process cannot go
@@ -72,8 +72,8 @@ class CohortDesk : public Upstream {
   // have been here for kMostLacking.
   absl::StatusOr<CohortResult> MakeRound(const RoundOrder& order, const std::function<bool()>& keep_going)
       ABSL_LOCKS_EXCLUDED(mutex_);
-  // What the relay's state says with the next update: with the result that MakeRound returned last, and that is not
-  // settled, or without.
+  // Returns what the relay's state says with the next update: with the result that MakeRound returned last and that is
+  // not settled, or without.
   SealedCohort taken() const ABSL_LOCKS_EXCLUDED(mutex_);
   // That result is sealed, durably.
   void Seal() ABSL_LOCKS_EXCLUDED(mutex_);

@@ -28,7 +28,7 @@ absl::Status RelayLink::Send(const FromClient& message) {
 absl::StatusOr<std::string> RelayLink::DownloadCheckpoint(Id128 lineage, int64_t version, int64_t max_bytes) {
   TERSE_ASSIGN_OR_RETURN(std::string bytes, connection_->DownloadCheckpoint(lineage, version, max_bytes));
   absl::StatusOr<Checkpoint> checkpoint = ParseCheckpoint(bytes);
-  // What is damaged, the session refuses.
+  // The session refuses a checkpoint that is damaged.
   if (checkpoint.ok() && static_cast<int64_t>(checkpoint->weights.size()) == desk_->welcome().layout->size()) {
     desk_->TakeModel(checkpoint->version, std::move(checkpoint->weights));
   }

@@ -3,8 +3,8 @@
 #include <memory>
 #include <string>
 
-#include "core/random.h"
 #include "absl/strings/match.h"
+#include "core/random.h"
 #include "gtest/gtest.h"
 #include "tests/e2e/relay_tree.h"
 
@@ -19,8 +19,8 @@ TEST(RelayTest, TheBooksOfATreeBalance) {
   EXPECT_EQ(tree.Resets(), 0);
 }
 
-// A relay is gone for long: its clients go on with another one, and come back when that one is gone too. What they sealed
-// for the first one and heard nothing of counts once, wherever it is.
+// A relay is gone for long: its clients go on with another one, and come back when that one is gone too. What they
+// sealed for the first one and heard nothing of counts once, wherever it is.
 TEST(RelayTest, ClientsMoveBetweenRelays) {
   RelayTree::Shape shape;
   shape.rounds = 60;
