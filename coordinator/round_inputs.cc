@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "coordinator/engine_state.h"
 #include "coordinator/staleness.h"
 #include "core/aggregation_facts.h"
 #include "core/epochs.h"

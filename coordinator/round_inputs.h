@@ -6,10 +6,12 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
-#include "coordinator/engine_state.h"
 #include "core/cohort.h"
 
 namespace terse {
+
+struct EngineState;
+struct ReceivedUpdate;
 
 // Views of the round's updates, which must not change meanwhile; as at ServerStep::MakeStep.
 struct RoundInputs {

@@ -17,7 +17,7 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-std::vector<Candidate> Fleet(int64_t size) {
+std::vector<Candidate> CandidatesOf(int64_t size) {
   std::vector<Candidate> fleet;
   for (int64_t i = 0; i < size; ++i) fleet.push_back({i, 1, 1});
   return fleet;
@@ -41,7 +41,7 @@ TEST(Selection, AllTakesEveryoneInOrder) {
 TEST(Selection, TakesAsManyAsAskedForAndThereAre) {
   for (Selection selection : {Selection::kRandom, Selection::kSamples, Selection::kReliability}) {
     for (int64_t count : {-1, 0, 1, 5, 9}) {
-      EXPECT_EQ(DrawRanked(selection, Fleet(5), count, 3, 1).size(), std::clamp<int64_t>(count, 0, 5));
+      EXPECT_EQ(DrawRanked(selection, CandidatesOf(5), count, 3, 1).size(), std::clamp<int64_t>(count, 0, 5));
     }
   }
 }
@@ -49,7 +49,7 @@ TEST(Selection, TakesAsManyAsAskedForAndThereAre) {
 // The draws as Python computes them from the paper's u^(1/w): they are the same everywhere and for ever, since a change
 // would redraw the cohorts of running runs.
 TEST(Selection, DrawsAreTheSameOnEveryMachine) {
-  std::vector<Candidate> fleet = Fleet(40);
+  std::vector<Candidate> fleet = CandidatesOf(40);
   for (Candidate& candidate : fleet) {
     candidate.samples = 1 + candidate.client * candidate.client;
     candidate.reliability = 1.0 / static_cast<double>(1 + candidate.client);
@@ -60,7 +60,7 @@ TEST(Selection, DrawsAreTheSameOnEveryMachine) {
 }
 
 TEST(Selection, TheOrderOfTheCandidatesDoesNotMatter) {
-  std::vector<Candidate> fleet = Fleet(30);
+  std::vector<Candidate> fleet = CandidatesOf(30);
   for (Candidate& candidate : fleet) candidate.samples = 1 + candidate.client % 4;
   std::vector<Candidate> reversed(fleet.rbegin(), fleet.rend());
   for (int64_t round = 1; round <= 50; ++round) {
@@ -70,7 +70,7 @@ TEST(Selection, TheOrderOfTheCandidatesDoesNotMatter) {
 }
 
 TEST(Selection, WhoIsDrawnIsDrawnFromEverySubset) {
-  const std::vector<Candidate> fleet = Fleet(30);
+  const std::vector<Candidate> fleet = CandidatesOf(30);
   for (int64_t round = 1; round <= 50; ++round) {
     const std::vector<int64_t> all = DrawRanked(Selection::kRandom, fleet, 6, 5, round);
     std::vector<Candidate> half;
@@ -83,7 +83,7 @@ TEST(Selection, WhoIsDrawnIsDrawnFromEverySubset) {
 }
 
 TEST(Selection, RoundsAndSeedsDrawAfresh) {
-  const std::vector<Candidate> fleet = Fleet(100);
+  const std::vector<Candidate> fleet = CandidatesOf(100);
   const std::vector<int64_t> first = DrawRanked(Selection::kRandom, fleet, 10, 1, 1);
   EXPECT_EQ(DrawRanked(Selection::kRandom, fleet, 10, 1, 1), first);
   EXPECT_NE(DrawRanked(Selection::kRandom, fleet, 10, 1, 2), first);
@@ -92,7 +92,7 @@ TEST(Selection, RoundsAndSeedsDrawAfresh) {
 
 // 10 of 50 in 20,000 rounds: 4,000 draws each with a standard deviation of 57.
 TEST(Selection, RandomGivesEveryoneTheSameChance) {
-  const std::map<int64_t, int64_t> counts = Counts(Selection::kRandom, Fleet(50), 10, 20'000);
+  const std::map<int64_t, int64_t> counts = Counts(Selection::kRandom, CandidatesOf(50), 10, 20'000);
   ASSERT_EQ(counts.size(), 50);
   for (const auto& [client, count] : counts) EXPECT_NEAR(count, 4000, 5 * 57) << client;
 }
@@ -101,7 +101,7 @@ TEST(Selection, RandomGivesEveryoneTheSameChance) {
 TEST(Selection, PairsMeetAsOftenAsChanceSays) {
   int64_t met = 0;
   for (int64_t round = 1; round <= 20'000; ++round) {
-    const std::vector<int64_t> drawn = DrawRanked(Selection::kRandom, Fleet(50), 10, 3, round);
+    const std::vector<int64_t> drawn = DrawRanked(Selection::kRandom, CandidatesOf(50), 10, 3, round);
     met += std::count(drawn.begin(), drawn.end(), 3) == 1 && std::count(drawn.begin(), drawn.end(), 4) == 1;
   }
   EXPECT_NEAR(met, 20'000 * 10.0 / 50 * 9 / 49, 5 * 27);
@@ -110,7 +110,7 @@ TEST(Selection, PairsMeetAsOftenAsChanceSays) {
 // The first draw falls on client i with probability w_i / sum: binomial, five standard deviations.
 TEST(Selection, OneDrawFollowsTheWeights) {
   constexpr int64_t kRounds = 40'000;
-  std::vector<Candidate> fleet = Fleet(5);
+  std::vector<Candidate> fleet = CandidatesOf(5);
   const double share[] = {0.01, 0.04, 0.15, 0.3, 0.5};
   for (int64_t i = 0; i < 5; ++i) {
     fleet[i].samples = std::llround(share[i] * 600);
@@ -164,7 +164,7 @@ TEST(Cohort, AllAreTakenWhereNobodyIsDrawn) {
 
 TEST(Cohort, TakesAsManyAsAskedForAndThereAre) {
   int64_t asked = 0;
-  const std::vector<Candidate> fleet = Fleet(60);
+  const std::vector<Candidate> fleet = CandidatesOf(60);
   for (Selection selection : {Selection::kRandom, Selection::kSamples, Selection::kReliability}) {
     for (int64_t count : {-1, 0, 1, 5, 7, 8, 50, 60, 90}) {
       const std::vector<int64_t> drawn = DrawCohort(LotteryOf(selection, fleet, 100, &asked), count, 3, 1);
@@ -178,11 +178,11 @@ TEST(Cohort, TakesAsManyAsAskedForAndThereAre) {
 // A cohort of a large fleet costs what the cohort costs, and one of a fleet that works no more than its candidates.
 TEST(Cohort, TheCostFollowsTheCohort) {
   int64_t asked = 0;
-  const std::vector<Candidate> large = Fleet(20'000);
+  const std::vector<Candidate> large = CandidatesOf(20'000);
   DrawCohort(LotteryOf(Selection::kRandom, large, 20'000, &asked), 100, 1, 1);
   EXPECT_LT(asked, 200);
   asked = 0;
-  const std::vector<Candidate> few = Fleet(50);
+  const std::vector<Candidate> few = CandidatesOf(50);
   DrawCohort(LotteryOf(Selection::kRandom, few, 20'000, &asked), 5, 1, 1);
   EXPECT_LE(asked, 3 * 50);
 }
@@ -191,7 +191,7 @@ TEST(Cohort, TheCostFollowsTheCohort) {
 // both ways to draw are those of the same distribution, within five standard deviations.
 TEST(Cohort, SmallSharesFollowTheWeightsToo) {
   constexpr int64_t kRounds = 20'000;
-  std::vector<Candidate> fleet = Fleet(40);
+  std::vector<Candidate> fleet = CandidatesOf(40);
   for (Candidate& one : fleet) {
     one.samples = one.client == 7 ? 10 : 1;
     one.reliability = one.client == 7 ? 1.0 : 0.1;
