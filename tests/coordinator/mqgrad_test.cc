@@ -130,7 +130,7 @@ TEST(QNetworkTest, NoErrorMakesALongStep) {
   }
 }
 
-RoundOutcome Outcome(int64_t round, const RoundPlan& plan, double loss, double milliseconds) {
+RoundOutcome OutcomeOf(int64_t round, const RoundPlan& plan, double loss, double milliseconds) {
   RoundOutcome outcome;
   outcome.round = round;
   outcome.plan = plan;
@@ -150,7 +150,7 @@ int64_t BitsOf(const RoundPlan& plan) { return plan.choice + kMqgradFewestBits; 
 
 // The T rounds of one action, with these bits.
 void ObserveAction(int64_t bits, double loss, double milliseconds, MqgradController* controller) {
-  for (int64_t i = 0; i < kMqgradRounds; ++i) controller->Observe(Outcome(0, PlanOf(bits), loss, milliseconds));
+  for (int64_t i = 0; i < kMqgradRounds; ++i) controller->Observe(OutcomeOf(0, PlanOf(bits), loss, milliseconds));
 }
 
 // Training as far as a controller sees it.
@@ -166,7 +166,7 @@ std::vector<RoundOutcome> Play(const Toy& toy, int64_t rounds, MqgradController*
   for (int64_t round = 1; round <= rounds; ++round) {
     const RoundPlan plan = controller->Decide(round, round * 10);
     loss -= toy.fall(BitsOf(plan));
-    outcomes.push_back(Outcome(round, plan, loss, toy.milliseconds(BitsOf(plan))));
+    outcomes.push_back(OutcomeOf(round, plan, loss, toy.milliseconds(BitsOf(plan))));
     controller->Observe(outcomes.back());
   }
   return outcomes;
@@ -182,10 +182,10 @@ TEST(MqgradTest, SmoothsAsEquationOne) {
   MqgradController controller(1, 1);
   EXPECT_THAT(controller.smoothed_losses(), Each(0));
   const RoundPlan plan = PlanOf(2);
-  controller.Observe(Outcome(1, plan, 2, 1));
+  controller.Observe(OutcomeOf(1, plan, 2, 1));
   EXPECT_THAT(controller.smoothed_losses(), Each(2));
-  controller.Observe(Outcome(2, plan, 1, 1));  // 0.01 + 1.98
-  controller.Observe(Outcome(3, plan, 3, 1));  // 0.03 + 1.9701
+  controller.Observe(OutcomeOf(2, plan, 1, 1));  // 0.01 + 1.98
+  controller.Observe(OutcomeOf(3, plan, 3, 1));  // 0.03 + 1.9701
   EXPECT_THAT(controller.smoothed_losses(), ElementsAre(2, 2, 2, DoubleNear(1.99, 1e-12), DoubleNear(2.0001, 1e-12)));
 }
 
@@ -240,7 +240,7 @@ TEST(MqgradTest, FollowsAlgorithmTwo) {
     double milliseconds = 0;
     for (int i = 0; i < 5; ++i) {
       const double took = random.Uniform(20, 200);
-      controller.Observe(Outcome(5 * t + i, PlanOf(bits), random.Uniform(0, 4), took));
+      controller.Observe(OutcomeOf(5 * t + i, PlanOf(bits), random.Uniform(0, 4), took));
       milliseconds += std::floor(took * 1000) / 1000;
     }
     last_state = state;
@@ -259,7 +259,7 @@ TEST(MqgradTest, LearnsOnceTheNextActionIsKnown) {
   ObserveAction(2, 2, 10, &controller);
   ObserveAction(2, 1, 10, &controller);
   EXPECT_EQ(controller.network().parameters(), QNetwork(2).parameters());
-  controller.Observe(Outcome(11, PlanOf(3), 1, 10));
+  controller.Observe(OutcomeOf(11, PlanOf(3), 1, 10));
   EXPECT_NE(controller.network().parameters(), QNetwork(2).parameters());
 }
 
@@ -280,7 +280,7 @@ TEST(MqgradTest, DecidesWithoutMemoryAndTheSameForASeed) {
     ASSERT_EQ(one.Decide(round, round), plan);
     ASSERT_EQ(same.Decide(round, round), plan);
     const double loss = 2 - 0.001 * static_cast<double>(round);
-    for (MqgradController* controller : {&one, &same, &other}) controller->Observe(Outcome(round, plan, loss, 100));
+    for (MqgradController* controller : {&one, &same, &other}) controller->Observe(OutcomeOf(round, plan, loss, 100));
   }
   EXPECT_EQ(one.network().parameters(), same.network().parameters());
   EXPECT_NE(one.network().parameters(), other.network().parameters());
@@ -315,7 +315,7 @@ TEST(MqgradTest, KeepsOrAddsOneForFiveRoundsWithinTwoToEight) {
       }
       ASSERT_EQ(bits, held) << plan.why;
       ASSERT_THAT(plan.why, StartsWith(std::to_string(bits) + " bits: "));
-      controller.Observe(Outcome(round, plan, 1 + 0.01 * static_cast<double>(round), 10));
+      controller.Observe(OutcomeOf(round, plan, 1 + 0.01 * static_cast<double>(round), 10));
       ASSERT_THAT(controller.confident_bits() - confident, AllOf(Ge(0), Le(1)));
       confident = controller.confident_bits();
     }
@@ -327,7 +327,7 @@ TEST(MqgradTest, KeepsOrAddsOneForFiveRoundsWithinTwoToEight) {
 TEST(MqgradTest, NothingIsExploredBeyondEightBits) {
   MqgradController controller(1, 1);
   for (int64_t round = 1; round <= 2000; ++round) {
-    controller.Observe(Outcome(round, controller.Decide(round, 0), 1 + 0.01 * static_cast<double>(round), 10));
+    controller.Observe(OutcomeOf(round, controller.Decide(round, 0), 1 + 0.01 * static_cast<double>(round), 10));
   }
   ASSERT_EQ(controller.confident_bits(), 8);
   for (int64_t round = 2001; round <= 2200; ++round) {
@@ -355,9 +355,9 @@ TEST(MqgradTest, ExploresInATenthOfTheActions) {
 TEST(MqgradTest, ExploresTheOtherActionWhicheverItIs) {
   MqgradController controller(33, 1);
   ObserveAction(2, 2, 10, &controller);
-  ObserveAction(2, 9, 10, &controller);               // 2 bits made it rise
-  controller.Observe(Outcome(11, PlanOf(2), 9, 10));  // and Q learns of it
-  for (int i = 0; i < 4; ++i) controller.Observe(Outcome(12 + i, PlanOf(2), 9, 10));
+  ObserveAction(2, 9, 10, &controller);                 // 2 bits made it rise
+  controller.Observe(OutcomeOf(11, PlanOf(2), 9, 10));  // and Q learns of it
+  for (int i = 0; i < 4; ++i) controller.Observe(OutcomeOf(12 + i, PlanOf(2), 9, 10));
   ASSERT_EQ(controller.confident_bits(), 2);
   int kept = 0;
   for (int64_t round = 1; round <= 20000; ++round) {
@@ -398,7 +398,7 @@ TEST(MqgradTest, ExtremesStayFinite) {
   for (int64_t round = 1; round <= 50000; ++round) {
     const RoundPlan plan = controller.Decide(round, 0);
     ASSERT_THAT(plan.choice, AllOf(Ge(0), Le(6)));
-    RoundOutcome outcome = Outcome(round, plan, losses[random.Below(11)], 0);
+    RoundOutcome outcome = OutcomeOf(round, plan, losses[random.Below(11)], 0);
     outcome.duration_us = durations[random.Below(6)];
     if (random.Below(10) == 0) outcome.plan.choice = choices[random.Below(7)];
     controller.Observe(outcome);
