@@ -49,7 +49,7 @@ function(terse_install_plugin_components)
     terse_proto_text terse_client_engine terse_trainer terse_sandbox terse_client_rpc terse_coordinator_engine terse_coordinator_web
     terse_coordinator_rpc)
   foreach(header client/plugin.h client/rpc/connection_loop.h client/rpc/daemon.h coordinator/plugin.h coordinator/rpc/client_budgets.h coordinator/rpc/run_learning.h
-                 coordinator/rpc/server.h core/log/log.h proto/keepalive.h security/transport_options.h)
+                 coordinator/rpc/server.h core/log/log.h proto/keepalive.h security/identity.h security/transport_options.h)
     get_filename_component(folder ${header} DIRECTORY)
     install(FILES "${CMAKE_SOURCE_DIR}/${header}" DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/terse/${folder}"
       COMPONENT dev)

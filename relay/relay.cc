@@ -43,7 +43,8 @@ void Relay::Begin(RunRegistry* runs, CoordinatorEnding* ending) {
 absl::Status Relay::Serve() {
   DaemonOptions above = options_.above;
   above.through = [this](CoordinatorLink* connection) { return std::make_unique<RelayLink>(connection, &desk_); };
-  above.may_connect = [this] { return desk_.HasClients(); };
+  // The first time anyway: it hears what became of its update.
+  above.may_connect = [this, first = true]() mutable { return std::exchange(first, false) || desk_.HasClients(); };
   const auto make_trainer = [this](const RunConfig&, const Shard&,
                                    absl::string_view module) -> absl::StatusOr<std::unique_ptr<LocalTrainer>> {
     desk_.TakeModule(std::string(module));

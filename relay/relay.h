@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "client/rpc/connection_loop.h"
+#include "coordinator/rpc/relay_half.h"
 #include "coordinator/rpc/server.h"
 #include "relay/cohort_desk.h"
 

@@ -27,6 +27,7 @@
 #include "coordinator/rpc/listener.h"
 #include "coordinator/rpc/model_policy.h"
 #include "coordinator/rpc/model_sandbox.h"
+#include "coordinator/rpc/relay_half.h"
 #include "coordinator/rpc/run_check.h"
 #include "coordinator/rpc/run_registry.h"
 #include "coordinator/rpc/sandboxed_learning.h"

@@ -13,7 +13,6 @@
 #include "absl/types/optional.h"
 #include "coordinator/rpc/client_budgets.h"
 #include "coordinator/rpc/run_learning.h"
-#include "coordinator/upstream.h"
 #include "core/log/log.h"
 #include "proto/keepalive.h"
 #include "security/transport_options.h"
@@ -37,19 +36,7 @@ struct EvaluatorOptions {
   double seconds = 600;  // that one evaluation may take
 };
 
-class CoordinatorEnding;
-class RunRegistry;
-
-// The half of a relay's process that is a client of the coordinator above (relay/).
-class RelayHalf {
- public:
-  virtual ~RelayHalf() = default;
-  // Makes the runs a relay's.
-  virtual RelayHosting hosting() = 0;
-  // Begins once the addresses are served, and ends before the runs do. It may decide the end of the process.
-  virtual void Begin(RunRegistry* runs, CoordinatorEnding* ending) = 0;
-  virtual void End() = 0;
-};
+class RelayHalf;
 
 struct CoordinatorOptions {
   std::vector<std::string> run_files;  // TOML; none: every run that the state directory holds
