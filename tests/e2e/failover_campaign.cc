@@ -205,7 +205,7 @@ void Print(const Totals& totals, bool json) {
   PrintLine("lost primaries", totals.standby_losses);
   std::printf("%lld of %lld fleets have whole books, in %lld rounds: no update is lost and none counts twice there.\n",
               static_cast<long long>(totals.whole_fleets), static_cast<long long>(totals.fleets),
-              static_cast<long long>(totals.whole_fleets * kRounds));
+              static_cast<long long>(totals.whole_fleets) * kRounds);
 }
 
 int Main(int argc, char** argv) {

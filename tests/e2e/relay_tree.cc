@@ -70,7 +70,7 @@ std::string RelayName(int relay) { return absl::StrCat("relay-", relay); }
 RelayTree::RelayTree(const Shape& shape)
     : shape_(shape),
       relays_(static_cast<size_t>(shape.relays)),
-      clients_(static_cast<size_t>(shape.relays * shape.clients_each)) {
+      clients_(PlaceOf(shape.relays, 0)) {
   // No checkpoint but the first, so that the log keeps every update.
   WriteText(
       directory_ / "run.toml",
@@ -115,7 +115,7 @@ void RelayTree::StartRelay(int relay) {
 }
 
 void RelayTree::StartClient(int relay, int client) {
-  clients_[static_cast<size_t>(relay * shape_.clients_each + client)] =
+  clients_[PlaceOf(relay, client)] =
       std::make_unique<Process>(std::vector<std::string>{TERSE_BIN "/grid-client", "--coordinator", AddressesFor(relay),
                                                          "--name", ClientName(relay, client), "--state",
                                                          client_state(relay, client), "--reconnect-after", "0.05"},

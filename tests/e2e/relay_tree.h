@@ -3,6 +3,7 @@
 #ifndef TERSE_TESTS_E2E_RELAY_TREE_H_
 #define TERSE_TESTS_E2E_RELAY_TREE_H_
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
@@ -58,11 +59,13 @@ class RelayTree {
   // The directory of the run that the process with this state directory serves.
   static std::string RunOf(const std::string& state) { return state + "/runs/tree"; }
   Process& relay(int relay) { return *relays_[static_cast<size_t>(relay)]; }
-  Process& client(int relay, int client) {
-    return *clients_[static_cast<size_t>(relay * shape_.clients_each + client)];
-  }
+  Process& client(int relay, int client) { return *clients_[PlaceOf(relay, client)]; }
 
  private:
+  // In clients_.
+  size_t PlaceOf(int relay, int client) const {
+    return static_cast<size_t>(relay) * static_cast<size_t>(shape_.clients_each) + static_cast<size_t>(client);
+  }
   // The addresses at which a relay's clients look, its own first.
   std::string AddressesFor(int relay) const;
   // Whether a relay applied the update.

@@ -88,8 +88,8 @@ class FleetSimulation {
   void set_most_log_bytes(int64_t bytes) { most_log_bytes_ = bytes; }
   // The run is a relay's, which begins with GridInitialWeights as `first_version`; `config` is RelayConfig's. Before
   // the coordinator starts.
-  void set_relay(RelaySetup setup, int64_t first_version) {
-    relay_ = std::move(setup);
+  void set_relay(const RelaySetup& setup, int64_t first_version) {
+    relay_ = setup;
     first_version_ = first_version;
   }
   UpdateSpool& spool() { return spool_; }
