@@ -30,7 +30,7 @@ bool Follows(const EngineState& run, const Session& session, const Update& updat
 
 absl::optional<RelayState> MakeRelayState(const absl::optional<RelaySetup>& setup) {
   if (!setup.has_value()) return absl::nullopt;
-  return RelayState{*setup, absl::nullopt};
+  return RelayState{*setup, absl::nullopt, 0};
 }
 
 }  // namespace
@@ -66,8 +66,7 @@ absl::Status Engine::Begin(const Codec* downstream_codec) {
   run_.lineage = record->lineage;
   run_.family = run_.relay.has_value() ? run_.relay->setup.family : record->lineage;
   run_.course.created_us = run_.MonotonicNow() - (run_.Now() - record->created_us);
-  TERSE_RETURN_IF_ERROR(
-      run_.model.Recover(*run_.config, downstream_codec, run_.relay.has_value(), run_.store()));
+  TERSE_RETURN_IF_ERROR(run_.model.Recover(*run_.config, downstream_codec, run_.relay.has_value(), run_.store()));
   run_.fleet.SetHead(run_.model.head().version);
   return InBatch([&]() -> absl::Status {
     TERSE_ASSIGN_OR_RETURN(absl::optional<RoundRecord> round, run_.store()->LastRound());
@@ -90,7 +89,8 @@ absl::Status Engine::SettleLeftRound(const RoundRecord& round) {
   if (round.state == RoundState::kCommitted || round.state == RoundState::kAborted) return absl::OkStatus();
   TERSE_ASSIGN_OR_RETURN(const int64_t newest, run_.relay->setup.upstream->SealedRound(run_.lineage));
   const bool sealed = round.state == RoundState::kClosed && round.id <= newest;
-  if (!sealed) return run_.store()->AbortRound(round.id, "the relay stopped before the round's result was sealed", run_.Now());
+  if (!sealed)
+    return run_.store()->AbortRound(round.id, "the relay stopped before the round's result was sealed", run_.Now());
   Commit commit;
   commit.round = round.id;
   commit.base_version = round.base_version;
@@ -235,7 +235,8 @@ Transition Engine::OnSent(Session& session, Update update) {
   run_.fleet.SetAssigned(session, 0);
   if (update.cohort.clients > 0 && !session.is_relay) {
     Refuse(run_, session, "only a relay's update stands for other clients", /*retry=*/false);
-    TERSE_RETURN_IF_ERROR(run_.NoteMisbehaviour(event::kUpdateRejected, session.client(), "it claims to be a cohort's"));
+    TERSE_RETURN_IF_ERROR(
+        run_.NoteMisbehaviour(event::kUpdateRejected, session.client(), "it claims to be a cohort's"));
     return phase_->OnLeft(run_);
   }
   // One that is sent again after its verdict is known by its id.
@@ -358,6 +359,7 @@ Transition Engine::On(RoundOrdered event) {
     });
     return absl::nullopt;
   }
+  if (!run_.relay->order.has_value()) run_.relay->ordered_us = run_.MonotonicNow();
   run_.relay->order = std::move(event.order);
   return phase_->OnTick(run_);
 }

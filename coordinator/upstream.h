@@ -21,7 +21,7 @@ namespace terse {
 
 // The result of a relay's round.
 struct CohortResult {
-  int64_t round = 0;  // of the relay's own
+  int64_t round = 0;         // of the relay's own
   std::vector<float> delta;  // mean of the round's updates by their weights; as many floats as the layout has
   double loss = 0;           // likewise
   CohortFacts cohort;
@@ -80,6 +80,7 @@ struct RelayHosting {
 struct RelayState {
   RelaySetup setup;
   absl::optional<RoundOrder> order;  // until the result of a round for it is sealed, or it is withdrawn
+  int64_t ordered_us = 0;            // when it came, by the monotonic clock
 };
 
 }  // namespace terse

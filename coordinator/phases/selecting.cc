@@ -33,10 +33,14 @@ class Selecting : public Phase {
 
   int64_t DeadlineMicros(const EngineState& run) const override {
     // After that, only a client that becomes ready can change anything.
-    return run.course.paused || settles_for_quorum_ ? kNever : std::min(PatienceMicros(run), CompleteMicros(run));
+    const bool waits = run.course.paused || AwaitsOrder(run) || settles_for_quorum_;
+    return waits ? kNever : std::min(PatienceMicros(run), CompleteMicros(run));
   }
 
  private:
+  // A relay opens no round of its own accord.
+  static bool AwaitsOrder(const EngineState& run) { return run.relay.has_value() && !run.relay->order.has_value(); }
+
   // Clients that take part in a round that opens now: in a buffered run also those that delivered for it already, here
   // or not, and those that work on.
   static int64_t CountReady(const EngineState& run) {
@@ -45,13 +49,15 @@ class Selecting : public Phase {
 
   // When a later round opens without a cohort: a quorum is ready, and nobody else is on the way.
   static int64_t CompleteMicros(const EngineState& run) {
-    if ((run.round.number() == 0 && !run.relay.has_value()) || CountReady(run) < run.config->rounds.quorum) return kNever;
+    if ((run.round.number() == 0 && !run.relay.has_value()) || CountReady(run) < run.config->rounds.quorum)
+      return kNever;
     return run.fleet.NobodyComesMicros([](Standing s) { return !s.delivered && !s.ready; },
                                        [](Standing s) { return !s.delivered; });
   }
 
   int64_t PatienceMicros(const EngineState& run) const {
-    return since_us_ + static_cast<int64_t>(run.config->rounds.deadline_seconds * 1e6);
+    const int64_t since_us = run.relay.has_value() ? std::max(since_us_, run.relay->ordered_us) : since_us_;
+    return since_us + static_cast<int64_t>(run.config->rounds.deadline_seconds * 1e6);
   }
 
   // The whole fleet for the first round and a cohort for a later one, or a quorum once nobody else comes or it has
@@ -64,7 +70,7 @@ class Selecting : public Phase {
   }
 
   Transition TryOpen(EngineState& run) {
-    if (run.relay.has_value() && !run.relay->order.has_value()) return absl::nullopt;
+    if (AwaitsOrder(run)) return absl::nullopt;
     const int64_t ready = CountReady(run);
     settles_for_quorum_ = run.MonotonicNow() >= std::min(PatienceMicros(run), CompleteMicros(run));
     if (run.course.paused || ready < Wanted(run)) return absl::nullopt;
