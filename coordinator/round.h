@@ -40,17 +40,23 @@ class Round {
   void Open(int64_t now_us, absl::optional<RoundPlan> plan) {
     number_ += 1;
     open_ = true;
+    closed_ = false;
     opened_us_ = now_us;
     if (plan.has_value()) plan_ = *std::move(plan);
   }
+  // It takes no updates any more. Those that it has are what it chose.
+  void Close() { closed_ = true; }
   // It is committed or aborted. Its updates go, or wait for the next round.
   void Settle(bool keep_updates) {
-    open_ = false;
+    open_ = closed_ = false;
     if (!keep_updates) updates_.clear();
   }
 
   int64_t number() const { return number_; }
+  // Whether it is not settled yet.
   bool open() const { return open_; }
+  // Whether it is closed, and not settled yet. In a relay alone other events come in between.
+  bool closed() const { return closed_; }
   int64_t opened_us() const { return opened_us_; }
   // The newest round when this process began: who had work then is not known here.
   int64_t resumed() const { return resumed_; }
@@ -73,6 +79,7 @@ class Round {
   int64_t number_ = 0;
   int64_t resumed_ = 0;
   bool open_ = false;
+  bool closed_ = false;
   int64_t opened_us_ = 0;
   RoundPlan plan_;
   Updates updates_;

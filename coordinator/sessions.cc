@@ -158,6 +158,10 @@ absl::StatusOr<bool> IsCounted(EngineState& run, int64_t client, const CheckIn& 
   return fate.has_value() && !fate->refused.empty();
 }
 
+// Whether the client's update is in the result that a relay hands up. The client can lose nothing until that is
+// settled: the update counts or it does not, whatever became of the client.
+bool IsHandedUp(const EngineState& run, int64_t client) { return run.round.closed() && run.round.Has(client); }
+
 // Fills the session from the client's row and this check-in.
 void Adopt(EngineState& run, Session& session, const ClientRecord& record, const CheckIn& message) {
   session.process = message.process;
@@ -178,7 +182,8 @@ absl::optional<ShardRange> ShardsFor(const EngineState& run, const Session& sess
   const ShardRange ours = run.relay.has_value() ? run.relay->setup.shards : ShardRange{0, *all};
   const int64_t clients = run.relay.has_value() ? run.relay->setup.rounds.clients : run.config->rounds.clients;
   const int64_t each = session.is_relay ? std::max<int64_t>(1, ours.count / clients) : 1;
-  return ShardRange{ours.first + session.client() * each % ours.count, each};
+  const int64_t ranges = ours.count / each;
+  return ShardRange{ours.first + session.client() % ranges * each, each};
 }
 
 // Whether the client has one of the run's shards, or one is left for it. A client without is not registered, or names
@@ -249,6 +254,12 @@ absl::Status HandleCheckIn(EngineState& run, Session& session, const CheckIn& me
   }
   TERSE_ASSIGN_OR_RETURN(absl::optional<Verdict> verdict, VerdictAtCheckIn(run, record, message));
   const std::string lost = LostResidual(run, record, message, verdict);
+  if (!lost.empty() && IsHandedUp(run, record.id)) {
+    Refuse(run, session,
+           "the newest update of this client is being handed up, and its verdict comes soon; check in again",
+           /*retry=*/true);
+    return absl::OkStatus();
+  }
   if (Session* const holder = run.fleet.Of(record.id)) {
     if (KeepsName(*holder, session, message, /*lose=*/!lost.empty())) {
       Refuse(run, session,

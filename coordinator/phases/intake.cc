@@ -272,6 +272,7 @@ Transition CloseRound(EngineState& run) {
   TERSE_RETURN_IF_ERROR(run.store()->CloseRound(run.round.number(), chosen, run.Now(), records));
   TERSE_FAILPOINT("coordinator.close.done");
   for (const Refused& one : refused) TERSE_RETURN_IF_ERROR(DropRefused(run, one));
+  run.round.Close();
   return PhaseName::kCommitting;
 }
 
