@@ -77,7 +77,8 @@ absl::Status CohortDesk::UseRun(const std::function<absl::Status(const RunHost::
   if (run == nullptr) return absl::NotFoundError("the relay has no run yet");
   absl::Status status;
   do {
-    status = run->condition() == RunHost::Condition::kSuspended ? absl::UnavailableError(run->Trouble()) : run->Use(use);
+    status =
+        run->condition() == RunHost::Condition::kSuspended ? absl::UnavailableError(run->Trouble()) : run->Use(use);
     if (!absl::IsUnavailable(status)) return status;
   } while (Sleep());
   return absl::CancelledError("the relay stops");
@@ -93,6 +94,7 @@ void CohortDesk::Join(const Welcome& welcome) {
 }
 
 void CohortDesk::TakeModel(int64_t version, std::vector<float> weights) {
+  SettleTaken();
   if (Run() == nullptr) {
     v1::RunConfig config;
     if (!config.ParseFromString(welcome_.wire_config)) return on_failure_(absl::InternalError("no configuration"));
@@ -109,7 +111,10 @@ void CohortDesk::TakeModel(int64_t version, std::vector<float> weights) {
   if (!replaced.ok() && !absl::IsCancelled(replaced)) on_failure_(replaced);
 }
 
-void CohortDesk::TakeMessage(const Downstream& message) { Post(ModelMoved{message}); }
+void CohortDesk::TakeMessage(const Downstream& message) {
+  SettleTaken();
+  Post(ModelMoved{message});
+}
 
 bool CohortDesk::Reaches(int64_t version) const {
   const RunHost* const run = Run();
@@ -181,10 +186,10 @@ int64_t CohortDesk::samples() const {
   RunHost* const run = Run();
   if (run == nullptr) return 1;
   run->Use([&](const RunHost::Live& live) -> absl::Status {
-        TERSE_ASSIGN_OR_RETURN(const std::vector<ClientRecord> clients, live.store->Clients());
-        for (const ClientRecord& client : clients) samples += client.samples;
-        return absl::OkStatus();
-      })
+       TERSE_ASSIGN_OR_RETURN(const std::vector<ClientRecord> clients, live.store->Clients());
+       for (const ClientRecord& client : clients) samples += client.samples;
+       return absl::OkStatus();
+     })
       .IgnoreError();  // it is said again with each update
   return std::max<int64_t>(1, samples);
 }

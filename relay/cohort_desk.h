@@ -28,8 +28,8 @@ struct SealedCohort {
   int64_t round = 0;  // of that run
 };
 
-// The calls of Upstream come from the engine's thread, all others but OnFailure's from the client half's: one at a time.
-// A call that waits for the run ends when `stop` becomes true.
+// The calls of Upstream come from the engine's thread, all others but OnFailure's from the client half's: one at a
+// time. A call that waits for the run ends when `stop` becomes true.
 class CohortDesk : public Upstream {
  public:
   // `stop` must outlive it.
@@ -87,7 +87,8 @@ class CohortDesk : public Upstream {
   absl::Status UseRun(const std::function<absl::Status(const RunHost::Live&)>& use) const;
   bool Sleep() const;  // false when the process is to stop
   bool IsAnswered() const ABSL_SHARED_LOCKS_REQUIRED(mutex_) { return stage_ == Stage::kThere || !declined_.empty(); }
-  // A result that was taken and not said to be sealed: the state, as it was read again, tells what became of it.
+  // A result that was taken and not said to be sealed, though the client half goes on: the state tells what became of
+  // it. The round must be settled before the model moves.
   void SettleTaken() ABSL_LOCKS_EXCLUDED(mutex_);
 
   const std::atomic<bool>* const stop_;
