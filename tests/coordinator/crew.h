@@ -20,7 +20,11 @@ namespace terse {
 // Clients "c0", "c1", ..., which join in that order, so client i has index i.
 class Crew {
  public:
-  Crew(RunConfig config, int64_t size) : fleet(std::move(config), 0) {
+  // With `relay`, the coordinator is a relay, whose run begins with that version.
+  Crew(RunConfig config, int64_t size, const absl::optional<RelaySetup>& relay = absl::nullopt,
+       int64_t first_version = 0)
+      : fleet(std::move(config), 0) {
+    if (relay.has_value()) fleet.set_relay(*relay, first_version);
     EXPECT_EQ(fleet.StartCoordinator(), absl::OkStatus());
     for (int64_t i = 0; i < size; ++i) Join(i);
   }

@@ -112,12 +112,17 @@ absl::Status FleetSimulation::OpenCoordinator() {
     record.lineage = HashBytes("lineage of the simulation");
     record.parameters = GridLayout().size();
     record.created_us = clock_.NowMicros();
+    if (relay_.has_value()) {
+      record.relay = "facts";
+      record.first_version = first_version_;
+    }
     TERSE_RETURN_IF_ERROR(store_->CreateRun(record, GridInitialWeights()));
   }
   background_ = std::make_unique<InlineBackground>(&evaluator_, store_.get(), config_.checkpoint_keep);
   TERSE_ASSIGN_OR_RETURN(
       engine_, Engine::Resume({config_, codec_.get(), downstream_codec_.get(), store_.get(), background_.get(), &clock_,
-                               nullptr, histories_.get(), catch_up_bytes_, most_log_bytes_}));
+                               nullptr, histories_.get(), catch_up_bytes_, most_log_bytes_,
+                               /*evaluates=*/!relay_.has_value(), relay_}));
   return absl::OkStatus();
 }
 
@@ -187,6 +192,12 @@ absl::Status FleetSimulation::Handle(Event event) {
     KillCoordinator();
   }
   return status;
+}
+
+absl::Status FleetSimulation::ReplaceModel(int64_t version, std::vector<float> weights) {
+  const Acting coordinator(this, kCoordinator);
+  TERSE_RETURN_IF_ERROR(engine_->ReplaceModel(version, std::move(weights)));
+  return engine_->IsConsistent() ? absl::OkStatus() : absl::InternalError("the engine's rooms do not agree");
 }
 
 absl::Status FleetSimulation::PassDeadline() {

@@ -86,6 +86,12 @@ class FleetSimulation {
   void set_catch_up_bytes(int64_t bytes) { catch_up_bytes_ = bytes; }
   // Most of the log to one client. Before the coordinator starts.
   void set_most_log_bytes(int64_t bytes) { most_log_bytes_ = bytes; }
+  // The run is a relay's, which begins with GridInitialWeights as `first_version`; `config` is RelayConfig's. Before
+  // the coordinator starts.
+  void set_relay(RelaySetup setup, int64_t first_version) {
+    relay_ = std::move(setup);
+    first_version_ = first_version;
+  }
   UpdateSpool& spool() { return spool_; }
   DownstreamCodecs downstream_codecs() const { return {*codec_, downstream_codec_.get()}; }
   const RunConfig& config() const { return config_; }
@@ -94,6 +100,8 @@ class FleetSimulation {
   // Handles an event and the background work that follows. An error ends the coordinator: trouble with the disk in
   // order, as the server does, and any other at once.
   absl::Status Handle(Event event);
+  // For a relay, as Engine::ReplaceModel.
+  absl::Status ReplaceModel(int64_t version, std::vector<float> weights);
   // Clients that start from now on make version 0 by themselves.
   void set_clients_start(bool value) { clients_start_ = value; }
   // While held, evaluations and checkpoints wait; the next event afterwards does them.
@@ -241,6 +249,8 @@ class FleetSimulation {
   int64_t history_room_ = 0;
   int64_t catch_up_bytes_ = kCatchUpBytes;
   int64_t most_log_bytes_ = kAnyLogBytes;
+  absl::optional<RelaySetup> relay_;
+  int64_t first_version_ = 0;
   std::unique_ptr<FailingStore> store_;
   std::unique_ptr<InlineBackground> background_;
   std::unique_ptr<Engine> engine_;

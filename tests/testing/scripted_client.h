@@ -61,6 +61,7 @@ class ScriptedClient {
     message.pending_round = pending_round;
     message.process = process;
     message.connection = connection;
+    message.relay = relay;
     return Say(message);
   }
 
@@ -112,6 +113,7 @@ class ScriptedClient {
   // The client's process, as SayCheckIn names it; zero: it names none.
   Id128 process;
   uint32_t connection = 0;
+  bool relay = false;  // it checks in as one
 
  private:
   FleetSimulation* const fleet_;
