@@ -100,6 +100,7 @@ TEST(SessionWireBadInput, ClientsFieldsAreNamed) {
           {"huge id",
            [](Wire* m) { m->mutable_check_in()->set_pending_update_id(std::string(1 << 20, 'x')); },
            {"pending_update_id", "got 1048576"}},
+          {"family", [](Wire* m) { m->mutable_check_in()->set_family("root"); }, {"family", "got 4"}},
           {"pending round", [](Wire* m) { m->mutable_check_in()->set_pending_round(kTooLarge); }, {"pending_round"}},
           {"run above", [](Wire* m) { m->mutable_check_in()->set_run("../other"); }, {"run name", "../other"}},
           {"run with zero", [](Wire* m) { m->mutable_check_in()->set_run(std::string("a\0b", 3)); }, {"run name"}},
@@ -146,6 +147,30 @@ TEST(SessionWireBadInput, UpdatesAreHeldToTheirHeader) {
            },
            {"65 metrics"}},
           {"time", [&](Wire* m) { header(m)->set_train_us(kTooLarge); }, {"train_us", "out of range"}},
+          {"too many clients",
+           [&](Wire* m) {
+             header(m)->set_cohort_clients(CohortFacts::kMostClients + 1);
+             header(m)->set_cohort_samples(1);
+           },
+           {"cohort_clients is out of range: 100000001"}},
+          {"clients beyond all numbers",
+           [&](Wire* m) {
+             header(m)->set_cohort_clients(kTooLarge);
+             header(m)->set_cohort_samples(1);
+           },
+           {"cohort_clients", "out of range"}},
+          {"too many samples",
+           [&](Wire* m) {
+             header(m)->set_cohort_clients(1);
+             header(m)->set_cohort_samples(CohortFacts::kMostSamples + 1);
+           },
+           {"cohort_samples is out of range: 281474976710657"}},
+          {"clients without samples",
+           [&](Wire* m) { header(m)->set_cohort_clients(3); },
+           {"stands for 3 clients with 0 samples"}},
+          {"samples of nobody",
+           [&](Wire* m) { header(m)->set_cohort_samples(3); },
+           {"stands for 0 clients with 3 samples"}},
       },
       GoodUpdate());
 }
@@ -172,6 +197,37 @@ TEST(SessionWireBadInput, TheCoordinatorsFieldsAreNamed) {
            {"run config: codec.density"}},
           {"verdict", [](Wire* m) { m->mutable_welcome()->mutable_verdict(); }, {"unknown verdict 0"}},
           {"head", [](Wire* m) { m->mutable_welcome()->set_head_version(kTooLarge); }, {"head_version"}},
+          {"family", [](Wire* m) { m->mutable_welcome()->set_family("root"); }, {"family", "got 4"}},
+          {"no shard", [](Wire* m) { m->mutable_welcome()->mutable_shards()->set_first(3); }, {"gives no shard"}},
+          {"tensor of nothing",
+           [](Wire* m) {
+             m->mutable_welcome()->add_tensors()->set_name("a");
+             m->mutable_welcome()->mutable_tensors(0)->add_shape(0);
+           },
+           {"tensor 'a' has the unusable shape [0]"}},
+          {"tensor beyond all numbers",
+           [](Wire* m) {
+             m->mutable_welcome()->add_tensors()->set_name("a");
+             m->mutable_welcome()->mutable_tensors(0)->add_shape(kTooLarge);
+           },
+           {"shape is out of range"}},
+          {"tensor that is too large",
+           [](Wire* m) {
+             m->mutable_welcome()->add_tensors()->set_name("a");
+             for (int i = 0; i < 3; ++i) m->mutable_welcome()->mutable_tensors(0)->add_shape(uint64_t{1} << 40);
+           },
+           {"tensor 'a' has the unusable shape"}},
+          {"a tensor twice",
+           [](Wire* m) {
+             for (int i = 0; i < 2; ++i) m->mutable_welcome()->add_tensors()->set_name("a");
+           },
+           {"tensor 'a' appears twice"}},
+          {"buffers alone",
+           [](Wire* m) {
+             m->mutable_welcome()->add_tensors()->set_name("a");
+             m->mutable_welcome()->mutable_tensors(0)->set_buffer(true);
+           },
+           {"at least one trainable tensor"}},
       },
       GoodWelcome());
   ExpectRefused<Wire>(
@@ -200,6 +256,7 @@ TEST(SessionWireBadInput, TheCoordinatorsFieldsAreNamed) {
            },
            {"last iteration"}},
           {"no steps", [](Wire* m) { m->mutable_assignment()->set_round(1); }, {"local steps"}},
+          {"refusal", [](Wire* m) { m->mutable_refusal()->set_lineage("x"); }, {"lineage", "got 1"}},
           {"receipt", [](Wire* m) { m->mutable_receipt()->set_update_id("x"); }, {"update_id", "got 1"}},
           {"outcome",
            [](Wire* m) { m->mutable_verdict()->set_outcome(static_cast<v1::Verdict::Outcome>(9)); },

@@ -97,6 +97,42 @@ TEST(SessionWire, ClientMessagesComeBack) {
   EXPECT_EQ(RoundTrip(Leaving{"training diverged"}).reason, "training diverged");
 }
 
+TEST(SessionWire, ACheckInSaysWhoseFamilyAndWhetherItIsARelays) {
+  CheckIn message;
+  message.name = "a";
+  message.lineage = Id("lineage");
+  message.family = Id("family");
+  message.relay = true;
+  const CheckIn back = RoundTrip(message);
+  EXPECT_EQ(back.lineage, Id("lineage"));
+  EXPECT_EQ(back.family, Id("family"));
+  EXPECT_TRUE(back.relay);
+  // Most lineages are their own family, which costs nothing; so does a client that is no relay.
+  message.relay = false;
+  const size_t bytes = ToWire(FromClient(message))[0].ByteSizeLong();
+  message.family = message.lineage;
+  EXPECT_EQ(ToWire(FromClient(message))[0].ByteSizeLong(), bytes - 18);
+  EXPECT_EQ(RoundTrip(message).family, Id("lineage"));
+  EXPECT_FALSE(RoundTrip(message).relay);
+  EXPECT_TRUE(RoundTrip(CheckIn()).family.IsZero());
+}
+
+TEST(SessionWire, AnUpdateSaysForHowManyItStands) {
+  ClientMessageReader reader(100);
+  Update update{1, Id("u"), 5, 0.5f, Payload(60)};
+  const size_t alone = ToWire(FromClient(update))[0].ByteSizeLong();
+  const CohortFacts most{CohortFacts::kMostClients, CohortFacts::kMostSamples};
+  for (const CohortFacts& cohort : {CohortFacts{1, 1}, most, CohortFacts{}, CohortFacts{7, 4200}}) {
+    update.cohort = cohort;
+    absl::optional<FromClient> heard;
+    for (const v1::ClientMessage& chunk : ToWire(FromClient(update))) heard = *reader.Feed(Copied(chunk));
+    EXPECT_EQ(std::get<Update>(*heard).cohort.clients, cohort.clients);
+    EXPECT_EQ(std::get<Update>(*heard).cohort.samples, cohort.samples);
+  }
+  update.cohort = {};
+  EXPECT_EQ(ToWire(FromClient(update))[0].ByteSizeLong(), alone);
+}
+
 TEST(SessionWire, AReasonToLeaveIsBounded) {
   ClientMessageReader reader(0);
   for (const size_t bytes : {kMostReasonBytes, kMostReasonBytes + 1}) {
@@ -184,6 +220,8 @@ TEST(SessionWire, ServerMessagesComeBack) {
   const Refusal refusal = ServerRoundTrip(Refusal{"no", true});
   EXPECT_EQ(refusal.reason, "no");
   EXPECT_TRUE(refusal.retry);
+  EXPECT_TRUE(refusal.lineage.IsZero());
+  EXPECT_EQ(ServerRoundTrip(Refusal{"it is known here", true, Id("lineage")}).lineage, Id("lineage"));
   EXPECT_EQ(ServerRoundTrip(Finished{"done"}).reason, "done");
 }
 
@@ -206,6 +244,52 @@ TEST(SessionWire, WelcomeCarriesTheRun) {
   EXPECT_EQ(plain.config->name, config->name());
   welcome.verdict = Verdict{Outcome::kReset, {}, Id("last"), "reset"};
   EXPECT_EQ(ServerRoundTrip(welcome, *config).verdict->last_applied, Id("last"));
+}
+
+TEST(SessionWire, WelcomeSaysWhatAClientBelowARelayNeeds) {
+  const absl::StatusOr<v1::RunConfig> config = LoadRunConfig(TERSE_RUNS_DIR "/demo.toml");
+  ASSERT_EQ(config.status(), absl::OkStatus());
+  Welcome welcome;
+  welcome.lineage = welcome.family = Id("lineage");
+  const Welcome plain = ServerRoundTrip(welcome, *config);
+  EXPECT_EQ(plain.family, Id("lineage")) << "where nothing else is said";
+  EXPECT_FALSE(plain.shards.has_value());
+  EXPECT_EQ(plain.layout, nullptr);
+  EXPECT_EQ(plain.wire_config, "");
+  const size_t bytes = ToWire(FromServer(welcome), *config)[0].ByteSizeLong();
+  welcome.family = Id("root");
+  EXPECT_EQ(ToWire(FromServer(welcome), *config)[0].ByteSizeLong(), bytes + 18);
+  welcome.shards = ShardRange{40, 2};
+  const Welcome below = ServerRoundTrip(welcome, *config);
+  EXPECT_EQ(below.lineage, Id("lineage"));
+  EXPECT_EQ(below.family, Id("root"));
+  ASSERT_TRUE(below.shards.has_value());
+  EXPECT_EQ(below.shards->first, 40);
+  EXPECT_EQ(below.shards->count, 2);
+  welcome.shards = ShardRange{0, 1};
+  EXPECT_EQ(ServerRoundTrip(welcome, *config).shards->first, 0);
+}
+
+TEST(SessionWire, WelcomeSaysTheModelToARelay) {
+  const absl::StatusOr<v1::RunConfig> config = LoadRunConfig(TERSE_RUNS_DIR "/demo.toml");
+  ASSERT_EQ(config.status(), absl::OkStatus());
+  const Layout layout = *Layout::Create({{"conv.weight", {16, 3, 5, 5}},
+                                         {"conv.bias", {16}},
+                                         {"norm.running_mean", {16}, TensorKind::kBuffer},
+                                         {"norm.batches", {}, TensorKind::kBuffer}});
+  Welcome welcome;
+  welcome.lineage = welcome.family = Id("lineage");
+  welcome.layout = std::make_shared<const Layout>(layout);
+  const Welcome relay = ServerRoundTrip(welcome, *config);
+  ASSERT_NE(relay.layout, nullptr);
+  EXPECT_EQ(relay.layout->Hash(), layout.Hash());
+  ASSERT_EQ(relay.layout->tensors().size(), 4u);
+  for (size_t i = 0; i < 4; ++i) {
+    EXPECT_EQ(relay.layout->tensors()[i].name, layout.tensors()[i].name);
+    EXPECT_EQ(relay.layout->tensors()[i].shape, layout.tensors()[i].shape);
+    EXPECT_EQ(relay.layout->tensors()[i].kind, layout.tensors()[i].kind);
+  }
+  EXPECT_EQ(relay.wire_config, config->SerializeAsString()) << "it hands the run's configuration on as it is";
 }
 
 TEST(SessionWire, RunNamesAreCheckedBeforeAnyoneUsesThem) {
