@@ -157,6 +157,7 @@ TEST_F(EngineRelay, AnOrderThatIsSaidAgainChangesNothing) {
 TEST_F(EngineRelay, AnOrderFromAnotherVersionIsDeclined) {
   for (const int64_t version : {56, 58}) {
     ASSERT_EQ(crew_.fleet.Handle(RoundOrdered{crew_.OrderFrom(version)}), absl::OkStatus());
+    ASSERT_FALSE(upstream_.declined.empty());
     EXPECT_THAT(upstream_.declined.back(),
                 HasSubstr(absl::StrCat("from version ", version, ", and the relay's model is at 57")));
   }
@@ -185,7 +186,10 @@ TEST_F(EngineRelay, AQuorumIsEnoughForWhoWaitedLong) {
   ASSERT_EQ(crew_.at(1).Say(Ready{absl::nullopt, {}, GridLayout().Hash(), 1}), absl::OkStatus());
   crew_.Order();
   EXPECT_EQ(crew_.view().round, 0);
-  crew_.Pass(9);
+  crew_.Pass(5);
+  crew_.Order();
+  EXPECT_EQ(crew_.view().round, 0);
+  crew_.Pass(4);  // since it was said first
   EXPECT_THAT(crew_.Working(1), ElementsAre(0));
   crew_.Deliver(0, 1);
   EXPECT_THAT(upstream_.results, IsEmpty());
@@ -369,6 +373,19 @@ TEST_F(EngineRelay, ARoundThatIsGivenUpIsMadeAgain) {
   EXPECT_EQ((*crew_.fleet.store()->LastRound())->plan->first_iteration, 399);
 }
 
+TEST_F(EngineRelay, ARoundWhoseUpdatesAreRefusedIsMadeAgain) {
+  RunConfig root = RootRun();
+  root.policy.norm_bound = 1e-3;
+  ScriptedUpstream upstream;
+  RelayCrew crew(&upstream, 2, root);
+  crew.Order();
+  crew.DeliverAll();
+  EXPECT_EQ(crew.RoundStateOf(1), RoundState::kAborted);
+  for (const int64_t i : {0, 1}) EXPECT_THAT(crew.OutcomesOf(i), ElementsAre(Outcome::kReset));
+  EXPECT_THAT(upstream.results, IsEmpty());
+  EXPECT_EQ(crew.view().round, 2) << "the order stands";
+}
+
 // What is handed up is out of an operator's hands.
 TEST_F(EngineRelay, ARoundIsNotGivenUpWhileItsResultIsHandedUp) {
   crew_.Fill(1);
@@ -432,7 +449,7 @@ TEST_F(EngineRelay, AMessageThatIsDamagedOrOutOfOrderMovesNothing) {
     EXPECT_EQ(crew_.fleet.engine()->weights(), before);
     EXPECT_EQ(crew_.at(0).Count<Downstream>(), 0);
   }
-  EXPECT_EQ(EventsOf(crew_.fleet, "model_drift").size(), 2u);
+  ASSERT_EQ(EventsOf(crew_.fleet, "model_drift").size(), 2u);
   EXPECT_THAT(EventsOf(crew_.fleet, "model_drift")[0].detail, HasSubstr("version 58"));
   crew_.Move(next);
   EXPECT_EQ(crew_.view().head.version, 58);

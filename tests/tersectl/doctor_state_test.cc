@@ -187,7 +187,12 @@ TEST_F(CoordinatorDoctor, ACrashBetweenClosingAndCommitting) {
   Findings findings = Examine(crashed, kExitOk);
   ExpectAllOk(findings);
   EXPECT_EQ(findings["in use"].detail, "no");
-  EXPECT_THAT(findings["run mnist"].detail, HasSubstr("round 7 closed and not committed"));
+  EXPECT_THAT(findings["run mnist"].detail,
+              HasSubstr("round 7 closed and not committed: unless the coordinator runs, its next start aborts it"));
+  // A relay looks first whether the round is in its own update.
+  Execute(crashed + "/runs/mnist/run.sqlite", "INSERT INTO relay (id, facts) VALUES (1, x'01')");
+  EXPECT_THAT(Examine(crashed, kExitOk)["run mnist"].detail,
+              HasSubstr("round 7 closed and not committed: unless the relay runs, its next start settles it"));
 }
 
 TEST_F(CoordinatorDoctor, ADamagedSegment) {
