@@ -49,13 +49,35 @@ parse_arguments() {
   done
 }
 
-# run_preset NAME: builds it and runs its tests; what ctest says goes to build/NAME/ctest.log. With --only, not every
+# build_presets NAME...: builds them one after the other, with what others leave of the processors: tests wait for a part
+# of their time. Leaves the file build/NAME/built behind each.
+build_presets() {
+  local preset
+  for preset in "$@"; do
+    mkdir -p "$root/build/$preset"
+    nice -n 19 "$root/deploy/build.sh" --preset "$preset" --no-packages >"$root/build/$preset/build.log" 2>&1 || return 1
+    touch "$root/build/$preset/built"
+  done
+}
+
+# await_build NAME: waits until build_presets, which is the process $builder, has built it.
+await_build() {
+  until [[ -e "$root/build/$1/built" ]]; do
+    if ! kill -0 "$builder" 2>/dev/null && [[ ! -e "$root/build/$1/built" ]]; then
+      cat "$root/build/$1/build.log" >&2 || true
+      fail "the preset '$1' does not build, as above"
+    fi
+    sleep 1
+  done
+}
+
+# run_preset NAME: runs the tests of what is built; what ctest says goes to build/NAME/ctest.log. With --only, not every
 # preset has such a test.
 run_preset() {
   local preset=$1 folder=$root/build/$1 rc=0 no_tests=error
   [[ -z "$only" ]] || no_tests=ignore
+  await_build "$preset"
   echo "tests: preset $preset"
-  "$root/deploy/build.sh" --preset "$preset" --no-packages
   # One more than there are processors, because many tests wait for a part of their time.
   (cd "$root" && ctest --preset "$preset" --no-tests=$no_tests -j "$(($(nproc) + 1))" ${only:+-R "$only"} 2>&1) |
     tee "$folder/ctest.log" || rc=$?
@@ -92,6 +114,13 @@ main() {
     run_bare
     "$root/tests/lint.sh" --tidy
   fi
+  rm -f "$root"/build/*/built
+  # In a group of its own, which ends with this script.
+  set -m
+  build_presets "${presets[@]}" &
+  builder=$!
+  set +m
+  trap 'kill -- "-$builder" 2>/dev/null || true' EXIT
   for preset in "${presets[@]}"; do run_preset "$preset"; done
   local logs=("${presets[@]/#/$root/build/}")
   grep -q '^[0-9]*% tests passed' "${logs[@]/%//ctest.log}" ||
