@@ -134,6 +134,11 @@ void CohortDesk::Withdraw(const std::string& reason) {
     stage_ = Stage::kNone;
   }
   Post(OrderWithdrawn{reason});
+  // Once the engine has heard it, no result of this order comes that could be taken for the next one's.
+  RunHost* const run = Run();
+  if (run == nullptr) return;
+  const absl::StatusOr<std::shared_ptr<EventLoop>> loop = run->Loop();
+  if (loop.ok()) (*loop)->Call([] {}).IgnoreError();  // a loop that has ended gives no result either
 }
 
 absl::StatusOr<CohortResult> CohortDesk::MakeRound(const RoundOrder& order, const std::function<bool()>& keep_going) {
@@ -162,16 +167,20 @@ absl::StatusOr<CohortResult> CohortDesk::MakeRound(const RoundOrder& order, cons
       Withdraw("too few clients are here");
       return absl::UnavailableError("too few of the relay's clients are here for a round");
     }
-    absl::MutexLock lock(&mutex_);
-    if (!mutex_.AwaitWithTimeout(absl::Condition(this, &CohortDesk::IsAnswered), kPoll)) continue;
-    if (stage_ != Stage::kThere) {
-      stage_ = Stage::kNone;
-      return absl::UnavailableError(declined_);
+    std::string declined;
+    {
+      absl::MutexLock lock(&mutex_);
+      if (!mutex_.AwaitWithTimeout(absl::Condition(this, &CohortDesk::IsAnswered), kPoll)) continue;
+      if (stage_ == Stage::kThere) {
+        stage_ = Stage::kTaken;
+        CohortResult taken = std::move(result_);
+        taken_ = {Run()->lineage(), taken.round};
+        return taken;
+      }
+      declined = declined_;
     }
-    stage_ = Stage::kTaken;
-    CohortResult taken = std::move(result_);
-    taken_ = {Run()->lineage(), taken.round};
-    return taken;
+    Withdraw("the order was declined");
+    return absl::UnavailableError(declined);
   }
   Withdraw("the relay stops");
   return absl::CancelledError("the relay stops");
