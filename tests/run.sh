@@ -64,6 +64,7 @@ build_presets() {
 await_build() {
   until [[ -e "$root/build/$1/built" ]]; do
     if ! kill -0 "$builder" 2>/dev/null && [[ ! -e "$root/build/$1/built" ]]; then
+      # Without a log, because a preset before it failed, the message below still says which one is missing.
       cat "$root/build/$1/build.log" >&2 || true
       fail "the preset '$1' does not build, as above"
     fi
@@ -120,6 +121,7 @@ main() {
   build_presets "${presets[@]}" &
   builder=$!
   set +m
+  # It has usually ended by then, and its failure is no reason to change this script's exit code.
   trap 'kill -- "-$builder" 2>/dev/null || true' EXIT
   for preset in "${presets[@]}"; do run_preset "$preset"; done
   local logs=("${presets[@]/#/$root/build/}")
