@@ -35,7 +35,8 @@ TEST(RelayTest, ClientsMoveBetweenRelays) {
   ASSERT_TRUE(tree.WaitForRounds(shape.rounds, absl::Seconds(60))) << "at " << tree.Version() << tree.Outputs();
   // It hears what became of its own update, and so of its clients'.
   tree.StartRelay(0);
-  ASSERT_TRUE(WaitUntil([&] { return absl::StrContains(tree.relay(0).Output(), "the run is over"); }, absl::Seconds(30)));
+  ASSERT_TRUE(
+      WaitUntil([&] { return absl::StrContains(tree.relay(0).Output(), "the run is over"); }, absl::Seconds(30)));
   tree.Finish(absl::Seconds(120));
   tree.ExpectBooksBalance();
   EXPECT_EQ(tree.Doubles(), 0);

@@ -68,9 +68,7 @@ std::string RelayName(int relay) { return absl::StrCat("relay-", relay); }
 }  // namespace
 
 RelayTree::RelayTree(const Shape& shape)
-    : shape_(shape),
-      relays_(static_cast<size_t>(shape.relays)),
-      clients_(PlaceOf(shape.relays, 0)) {
+    : shape_(shape), relays_(static_cast<size_t>(shape.relays)), clients_(PlaceOf(shape.relays, 0)) {
   // No checkpoint but the first, so that the log keeps every update.
   WriteText(
       directory_ / "run.toml",
