@@ -33,6 +33,11 @@ ClientHost::~ClientHost() {
   }
 }
 
+const std::string& ClientHost::CoordinatorOf(int64_t number) const {
+  const auto parts = static_cast<int64_t>(options_.coordinators.size());
+  return options_.coordinators[number * parts / options_.fleet];
+}
+
 absl::Status ClientHost::Begin(int64_t place) {
   Client& client = clients_[place];
   const std::string name = SimulatedClientName(options_.first + place);
@@ -55,8 +60,8 @@ absl::Status ClientHost::Begin(int64_t place) {
     absl::MutexLock lock(&mutex_);
     arrivals_.push_back({place, std::move(message)});
   };
-  TERSE_ASSIGN_OR_RETURN(client.link,
-                         StreamLink::Start(options_.coordinator, &downloads_, options_.stopping, on_arrival));
+  TERSE_ASSIGN_OR_RETURN(client.link, StreamLink::Start(CoordinatorOf(options_.first + place), &downloads_,
+                                                        options_.stopping, on_arrival));
   ++links_;
   return client.session->Start(client.link.get());
 }

@@ -34,7 +34,9 @@ std::string SimulatedClientName(int64_t number);
 class ClientHost {
  public:
   struct Options {
-    std::string coordinator;  // host:port
+    // host:port of each who serves a part of the fleet, as large as the others': the coordinator, or the relays.
+    std::vector<std::string> coordinators;
+    int64_t fleet = 1;  // clients of the run, in all processes
     std::string run;
     std::string directory;  // of the clients' states, one folder each
     int64_t first = 0;
@@ -67,6 +69,8 @@ class ClientHost {
     absl::StatusOr<FromServer> message;
   };
 
+  // Where the client of that number finds its coordinator or relay.
+  const std::string& CoordinatorOf(int64_t number) const;
   absl::Status Begin(int64_t place);
   // Waits for the next message of any client, and lets its session work on it.
   absl::Status HandleNext();

@@ -100,7 +100,8 @@ int RunHostProcess(int argc, char** argv, const TrainerMaking& make_trainers) {
   HostOptions options;
   CLI::App app("Serves several clients of a simulation");
   app.name(kHostCommand);
-  app.add_option("--coordinator", options.clients.coordinator)->required()->check(DialAddress());
+  app.add_option("--coordinators", options.clients.coordinators)->required()->delimiter(',')->check(DialAddress());
+  app.add_option("--fleet", options.clients.fleet)->required()->check(WholeNumber(1, 100'000));
   app.add_option("--run", options.clients.run)->required();
   app.add_option("--state", options.clients.directory)->required();
   app.add_option("--first", options.clients.first)->check(WholeNumber(0, 100'000));

@@ -11,6 +11,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
 #include "coordinator/rpc/coordinator_thread.h"
@@ -62,9 +63,15 @@ class Simulation {
     TERSE_RETURN_IF_ERROR(StartCoordinator(make_learning));
     TERSE_RETURN_IF_ERROR(PrepareRun());
     if (over_) return absl::OkStatus();
+    const absl::Time start = absl::Now();
+    TERSE_RETURN_IF_ERROR(StartRelays());
     TERSE_RETURN_IF_ERROR(StartProcesses());
+    join_seconds_ = absl::ToDoubleSeconds(absl::Now() - start);
     TERSE_RETURN_IF_ERROR(admin_->Resume().status());
-    return AwaitEnd();
+    TERSE_RETURN_IF_ERROR(AwaitEnd());
+    if (relays_ == nullptr) return absl::OkStatus();
+    TERSE_ASSIGN_OR_RETURN(relay_figures_, relays_->Figures());
+    return absl::OkStatus();
   }
 
   absl::Status StartCoordinator(const RunLearningFactory& make_learning) {
@@ -73,7 +80,7 @@ class Simulation {
     serving.state_directory = FilePath(options_.directory, "coordinator");
     serving.data_directory = options_.data;
     serving.listen = "127.0.0.1:0";
-    serving.max_connections_per_address = run_.rounds.clients + 1;
+    serving.max_connections_per_address = options_.run.clients + 1;
     coordinator_ = std::make_unique<CoordinatorThread>(serving, make_learning);
     if (coordinator_->addresses().fleet.empty()) return coordinator_->Stop();
     TERSE_ASSIGN_OR_RETURN(AdminClient admin, AdminClient::Make({coordinator_->addresses().admin, {}},
@@ -107,22 +114,40 @@ class Simulation {
     return absl::IsFailedPrecondition(aborted) ? absl::OkStatus() : aborted;  // no round is open
   }
 
+  absl::Status StartRelays() {
+    const SimulatedRun& run = options_.run;
+    if (run.relays == 0) return absl::OkStatus();
+    RelayProcesses::Options relays;
+    relays.coordinator = coordinator_->addresses().fleet;
+    relays.run = run.config.name();
+    relays.directory = FilePath(options_.directory, "relays");
+    relays.relays = run.relays;
+    relays.clients_each = run.clients / run.relays;
+    TERSE_ASSIGN_OR_RETURN(relays_, RelayProcesses::Start(relays, [this] { return Stops() == 0; }));
+    return absl::OkStatus();
+  }
+
+  // Whom the clients connect to: the coordinator or the relays.
+  std::string AddressesForClients() const {
+    return relays_ == nullptr ? coordinator_->addresses().fleet : absl::StrJoin(relays_->addresses(), ",");
+  }
+
   absl::Status StartProcesses() {
-    const absl::Time start = absl::Now();
     HostProcesses::Options hosts;
-    hosts.clients = run_.rounds.clients;
+    hosts.clients = options_.run.clients;
     hosts.processes = options_.processes;
-    hosts.arguments = {"--coordinator", coordinator_->addresses().fleet,         "--run",    options_.run.config.name(),
-                       "--state",       FilePath(options_.directory, "clients"), "--device", options_.device,
-                       "--threads",     absl::StrCat(options_.threads)};
+    hosts.arguments = {"--coordinators", AddressesForClients(),
+                       "--fleet",        absl::StrCat(options_.run.clients),
+                       "--run",          options_.run.config.name(),
+                       "--state",        FilePath(options_.directory, "clients"),
+                       "--device",       options_.device,
+                       "--threads",      absl::StrCat(options_.threads)};
     if (!options_.data.empty()) hosts.arguments.insert(hosts.arguments.end(), {"--data", options_.data});
     if (!options_.trainer.empty()) hosts.arguments.insert(hosts.arguments.end(), {"--trainer", options_.trainer});
     hosts.arguments.insert(hosts.arguments.end(), {"--trainer-seconds", absl::StrCat(options_.trainer_seconds)});
     hosts.trainer_sockets = options_.trainer_sockets;
     TERSE_ASSIGN_OR_RETURN(processes_, HostProcesses::Start(hosts));
-    TERSE_RETURN_IF_ERROR(processes_->Join([this] { return Stops() == 0; }, events_.on_joined));
-    join_seconds_ = absl::ToDoubleSeconds(absl::Now() - start);
-    return absl::OkStatus();
+    return processes_->Join([this] { return Stops() == 0; }, events_.on_joined);
   }
 
   absl::Status AwaitEnd() {
@@ -141,6 +166,7 @@ class Simulation {
     absl::Status listened;
     while (listened.ok() && !(ended.HasBeenNotified() && processes_->done())) {
       listened = processes_->Listen(kBetweenLooks);
+      if (listened.ok() && relays_ != nullptr) listened = relays_->Check();
       if (ended.HasBeenNotified() && !watched.ok()) break;
       if (listened.ok() && Stops() > 0) listened = Pause();
     }
@@ -169,11 +195,12 @@ class Simulation {
     TERSE_ASSIGN_OR_RETURN(result.rounds, admin.ListRounds(0, 0));
     result.summary = Summarize(status, result.rounds);
     result.model_hash = absl::BytesToHexString(status.model_hash());
-    result.clients = run_.rounds.clients;
+    result.clients = options_.run.clients;
     result.cohort = run_.rounds.cohort;
     result.join_seconds = join_seconds_;
     result.round_seconds = MedianRoundSeconds(result.rounds);
     result.host_kib = peaks_;
+    result.relays = relay_figures_;
     TERSE_ASSIGN_OR_RETURN(const ProcessMemory memory, ReadProcessMemory("self"));
     result.coordinator_kib = memory.peak_kib;
     return result;
@@ -183,9 +210,9 @@ class Simulation {
 
   // They go before the coordinator: their clients leave whole states.
   void EndProcesses() {
-    if (processes_ == nullptr) return;
-    peaks_ = processes_->peak_kib();
+    if (processes_ != nullptr) peaks_ = processes_->peak_kib();
     processes_ = nullptr;
+    relays_ = nullptr;
   }
 
   const SimulationOptions& options_;
@@ -193,8 +220,10 @@ class Simulation {
   const SimulationEvents& events_;
   std::unique_ptr<CoordinatorThread> coordinator_;
   std::unique_ptr<AdminClient> admin_;
+  std::unique_ptr<RelayProcesses> relays_;  // nullptr: there are none
   std::unique_ptr<HostProcesses> processes_;
   std::vector<int64_t> peaks_;
+  std::vector<RelayFigures> relay_figures_;
   double join_seconds_ = 0;
   bool over_ = false;  // the run is finished already
 };
@@ -202,7 +231,9 @@ class Simulation {
 }  // namespace
 
 int64_t SimulationResult::peak_kib() const {
-  return std::accumulate(host_kib.begin(), host_kib.end(), coordinator_kib);
+  const int64_t hosts = std::accumulate(host_kib.begin(), host_kib.end(), coordinator_kib);
+  return std::accumulate(relays.begin(), relays.end(), hosts,
+                         [](int64_t sum, const RelayFigures& relay) { return sum + relay.peak_kib; });
 }
 
 absl::StatusOr<SimulationResult> RunSimulation(const SimulationOptions& options,

@@ -1,4 +1,4 @@
-// A simulation: a real coordinator in this process, and all clients of its run in a few others.
+// A simulation: a real coordinator in this process, all clients of its run in a few others, and relays between them.
 #ifndef TERSE_SIMULATION_SIMULATION_H_
 #define TERSE_SIMULATION_SIMULATION_H_
 
@@ -10,6 +10,7 @@
 
 #include "absl/status/statusor.h"
 #include "coordinator/rpc/run_learning.h"
+#include "simulation/relay_processes.h"
 #include "simulation/simulation_run.h"
 #include "terse/v1/admin.pb.h"
 #include "tersectl/report.h"
@@ -18,8 +19,9 @@ namespace terse {
 
 struct SimulationOptions {
   SimulatedRun run;
-  std::string directory;  // coordinator/ is the coordinator's state directory, clients/ has one folder a client
-  std::string data;       // directory of the data sets; empty: the embedded one
+  // coordinator/ is the coordinator's state directory; clients/ has one folder a client, relays/ one a relay.
+  std::string directory;
+  std::string data;  // directory of the data sets; empty: the embedded one
   std::string device = "auto";
   int64_t processes = 1;  // of clients
   int threads = 1;        // of LibTorch, in each
@@ -37,10 +39,11 @@ struct SimulationResult {
   int64_t clients = 0;     // of the fleet
   int64_t cohort = 0;      // most of them in a round
   double join_seconds = 0;
-  double round_seconds = 0;            // median of the committed rounds, from opening to commit
-  int64_t coordinator_kib = 0;         // the most memory of this process, in units of 2^10 bytes
-  std::vector<int64_t> host_kib = {};  // of each process of clients; empty where none was needed
-  int64_t peak_kib() const;            // the sum of all
+  double round_seconds = 0;               // median of the committed rounds, from opening to commit
+  int64_t coordinator_kib = 0;            // the most memory of this process, in units of 2^10 bytes
+  std::vector<int64_t> host_kib = {};     // of each process of clients; empty where none was needed
+  std::vector<RelayFigures> relays = {};  // likewise
+  int64_t peak_kib() const;               // the sum of all
 };
 
 struct SimulationEvents {
@@ -58,8 +61,8 @@ struct SimulationEvents {
 // the simulation goes on from whole states, with other draws.
 //
 // CANCELLED once it was stopped. FAILED_PRECONDITION when the directory is in use or has another run or other settings.
-// UNAVAILABLE when a process of clients failed, with its reason: the same call then goes on. Other statuses are the
-// coordinator's.
+// UNAVAILABLE when a relay or a process of clients failed, with its reason: the same call then goes on. Other statuses
+// are the coordinator's.
 absl::StatusOr<SimulationResult> RunSimulation(const SimulationOptions& options,
                                                const RunLearningFactory& make_learning, const SimulationEvents& events);
 

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstdio>
@@ -51,6 +52,11 @@ void AddOptions(CLI::App* app, CommandOptions* options) {
   app->add_option("--cohort", options->changes.cohort,
                   "clients that take part in a round, drawn at random; without it, as the run file says")
       ->check(WholeNumber(1, 100'000));
+  app->add_option(
+         "--relays", options->changes.relays,
+         "relays between the coordinator and the clients, with as many clients each (docs/SCALE.md); needs the "
+         "program terse-relay")
+      ->check(WholeNumber(1, 1000));
   app->add_option("--rounds", options->changes.rounds, "rounds of the run; without it, rounds.count")
       ->check(WholeNumber(1, 100'000'000));
   app->add_option("--processes", options->simulation.processes,
@@ -94,15 +100,44 @@ nlohmann::ordered_json ResultJson(const SimulationResult& result) {
   json["peak_memory_kib"] = result.peak_kib();
   json["coordinator_memory_kib"] = result.coordinator_kib;
   json["client_processes_memory_kib"] = result.host_kib;
+  json["relays"] = nlohmann::ordered_json::array();
+  for (const RelayFigures& relay : result.relays) {
+    json["relays"].push_back({{"name", relay.name},
+                              {"payload_bytes_up", relay.below.payload_bytes_up},
+                              {"wire_bytes_up", relay.below.wire_bytes_up},
+                              {"payload_bytes_down", relay.below.payload_bytes_down},
+                              {"wire_bytes_down", relay.below.wire_bytes_down},
+                              {"memory_kib", relay.peak_kib}});
+  }
   return json;
 }
 
 std::string MiB(int64_t kib) { return absl::StrFormat("%.0f MiB", static_cast<double>(kib) / 1024); }
 
+std::string FleetText(const SimulationResult& result) {
+  if (result.relays.empty()) return absl::StrCat(result.clients, " clients, cohorts of ", result.cohort);
+  return absl::StrCat(result.clients, " clients behind ", result.relays.size(), " relays");
+}
+
+// What the clients and their relays sent each other; the summary has what the relays and the coordinator did.
+void AddRelays(const std::vector<RelayFigures>& relays, TextTable* table) {
+  if (relays.empty()) return;
+  uint64_t up = 0, down = 0;
+  int64_t kib = 0;
+  for (const RelayFigures& relay : relays) {
+    up += relay.below.wire_bytes_up;
+    down += relay.below.wire_bytes_down;
+    kib = std::max(kib, relay.peak_kib);
+  }
+  table->AddRow({"  the largest relay", MiB(kib)});
+  table->AddRow({"below the relays, up", BytesText(up)});
+  table->AddRow({"below the relays, down", BytesText(down)});
+}
+
 std::string ResultTable(const SimulationResult& result) {
   std::vector<std::string> hosts;
   for (const int64_t kib : result.host_kib) hosts.push_back(MiB(kib));
-  TextTable table({{"simulation"}, {absl::StrCat(result.clients, " clients, cohorts of ", result.cohort)}});
+  TextTable table({{"simulation"}, {FleetText(result)}});
   table.AddRow({"model", result.model_hash});
   table.AddRow({"joining", absl::StrFormat("%.1f s", result.join_seconds)});
   table.AddRow({"a round, median", absl::StrFormat("%.2f s", result.round_seconds)});
@@ -111,6 +146,7 @@ std::string ResultTable(const SimulationResult& result) {
   for (size_t i = 0; i < hosts.size(); ++i) {
     table.AddRow({absl::StrCat("  process of clients ", i + 1), hosts[i]});
   }
+  AddRelays(result.relays, &table);
   return table.Render(/*color=*/false);
 }
 
@@ -131,16 +167,17 @@ absl::StatusOr<SimulationResult> Simulate(CommandOptions options, const RunLearn
   TERSE_ASSIGN_OR_RETURN(options.simulation.run,
                          LoadSimulationRun(options.run_file, options.changes, options.model_file));
   const v1::RunConfig& run = options.simulation.run.config;
+  const int64_t clients = options.simulation.run.clients;
   TERSE_RETURN_IF_ERROR(CheckTrainer(options));
   if (options.simulation.directory.empty()) options.simulation.directory = absl::StrCat("state/", run.name());
-  auto progress = std::make_unique<ProgressLine>(run.rounds().clients());
+  auto progress = std::make_unique<ProgressLine>(clients);
   int64_t joined_before = 0;
   bool joining = true;
   SimulationEvents events;
   events.stops = &stops;
   events.on_joined = [&](int64_t joined) {
     progress->Advance(static_cast<double>(joined - std::exchange(joined_before, joined)),
-                      absl::StrCat(joined, " of ", run.rounds().clients(), " clients have joined"));
+                      absl::StrCat(joined, " of ", clients, " clients have joined"));
   };
   events.on_round = [&](const v1::Round& round, bool earlier) {
     if (std::exchange(joining, false)) progress = std::make_unique<ProgressLine>(run.rounds().count());
@@ -158,8 +195,9 @@ int RunSimulationProgram(int argc, char** argv, const RunLearningFactory& make_l
   if (argc > 1 && absl::string_view(argv[1]) == kHostCommand) return RunHostProcess(argc, argv, make_trainers);
   CommandOptions options;
   CLI::App app(
-      "Simulates a large fleet on this machine: a real coordinator, and all clients in a few processes, which train in "
-      "turn.");
+      "Simulates a large fleet on this machine: a real coordinator, all clients in a few processes, which train in "
+      "turn, "
+      "and relays between them.");
   app.name("terse-simulate");
   app.set_version_flag("--version", kVersion);
   AddOptions(&app, &options);

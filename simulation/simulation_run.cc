@@ -12,9 +12,6 @@
 namespace terse {
 namespace {
 
-// The largest that a run may have: a year.
-constexpr double kNoDeadlineSeconds = 31'536'000;
-
 absl::Status CheckClock(const v1::Rounds& rounds) {
   const auto refuse = [](absl::string_view key, absl::string_view remedy) {
     return absl::InvalidArgumentError(absl::StrCat(
@@ -43,6 +40,23 @@ absl::StatusOr<std::string> ReadModelFile(const std::string& path, v1::Model* mo
           : absl::StrCat("the run trains model '", model->name(), "', which needs no --model"));
 }
 
+// The coordinator's clients are the relays, and all of the fleet's clients have a part of the data each.
+absl::Status PutRelaysBetween(const RunChanges& changes, v1::RunConfig* config) {
+  v1::Rounds& rounds = *config->mutable_rounds();
+  if (changes.cohort > 0) {
+    return absl::InvalidArgumentError(
+        "a relay asks all of its clients in every round, so there is no cohort to draw; leave out --cohort or "
+        "--relays");
+  }
+  if (rounds.clients() % changes.relays != 0) {
+    return absl::InvalidArgumentError(absl::StrCat(rounds.clients(), " clients cannot be shared out evenly to ",
+                                                   changes.relays, " relays; change --clients or --relays"));
+  }
+  if (config->data().partition() != "all") config->mutable_data()->set_shards(rounds.clients());
+  rounds.set_clients(changes.relays);
+  return absl::OkStatus();
+}
+
 }  // namespace
 
 absl::StatusOr<SimulatedRun> LoadSimulationRun(const std::string& run_file, const RunChanges& changes,
@@ -57,7 +71,7 @@ absl::StatusOr<SimulatedRun> LoadSimulationRun(const std::string& run_file, cons
   TERSE_RETURN_IF_ERROR(Annotate(CheckClock(rounds), run_file));
   if (changes.clients > 0) rounds.set_clients(changes.clients);
   if (changes.rounds > 0) rounds.set_count(changes.rounds);
-  const int64_t clients = rounds.clients();
+  const int64_t clients = simulated.clients = rounds.clients();
   if (changes.cohort > clients) {
     return absl::InvalidArgumentError(
         absl::StrCat("a cohort of ", changes.cohort, " is more than the fleet's ", clients, " clients"));
@@ -68,7 +82,11 @@ absl::StatusOr<SimulatedRun> LoadSimulationRun(const std::string& run_file, cons
     if (changes.cohort == clients) rounds.set_fraction(1);
     if (changes.cohort < clients && rounds.selection() == "all") rounds.set_selection("random");
   }
-  rounds.set_deadline_seconds(kNoDeadlineSeconds);
+  if (changes.relays > 0) {
+    TERSE_RETURN_IF_ERROR(PutRelaysBetween(changes, &config));
+    simulated.relays = changes.relays;
+  }
+  rounds.set_deadline_seconds(kSimulatedDeadlineSeconds);
   TERSE_RETURN_IF_ERROR(ValidateNewRun(config));
   return simulated;
 }
