@@ -1,0 +1,115 @@
+#!/usr/bin/env python3
+"""What relays cost in learning: LeNet5 on MNIST, 32 clients, flat and behind 4 relays, with equal and with skewed data.
+
+usage: relay_learning.py DATA OUT [--bin DIR] [--clients N] [--relays N] [--rounds N] [--seeds N] [--processes N] [--json]
+
+DATA is a folder with MNIST's files, OUT a new folder for the simulations' states. Each fleet is simulated by terse-simulate with
+as many seeds: the clients' data are independent and identically distributed (iid), or each client has two classes (two classes).
+Prints for each fleet the accuracy at the end, the mean over the seeds with the smallest and the largest, and the bytes on the
+wire of a round: between clients and relays, and between them and the coordinator. The first model's download is not counted.
+"""
+import argparse
+import json
+import pathlib
+import statistics
+import subprocess
+import sys
+
+RUN = """
+name = "{name}"
+seed = {seed}
+[model]
+name = "lenet5_caffe"
+[data]
+name = "mnist"
+{data}
+[train]
+local_steps = 10
+batch_size = 32
+[train.optimizer]
+name = "adam"
+learning_rate = 0.001
+[codec]
+name = "sbc"
+density = 0.01
+downstream = "stc"
+[downstream]
+density = 0.01
+[rounds]
+count = {rounds}
+clients = {clients}
+evaluate_every = 10
+"""
+DATA = {"iid": 'partition = "iid"', "two classes": 'partition = "label_shards"\nlabels_each = 2'}
+
+
+def simulate(options, name, data, relays, seed):
+    """What terse-simulate says of one fleet."""
+    folder = options.out / f"{name}-{seed}"
+    folder.mkdir(parents=True)
+    run_file = folder / "run.toml"
+    run_file.write_text(RUN.format(name=name, seed=seed, data=data, rounds=options.rounds, clients=options.clients))
+    command = [options.bin / "terse-simulate", run_file, "--data", options.data, "--state", folder / "state",
+               "--processes", str(options.processes), "--json"]
+    command += ["--relays", str(relays)] if relays else []
+    return json.loads(subprocess.run(list(map(str, command)), check=True, stdout=subprocess.PIPE).stdout)
+
+
+def first_model(report, downloads):
+    """Bytes of the first model, which a relay downloads and a client makes."""
+    return 4 * report["parameters"] * downloads
+
+
+def figures(options, reports, relays):
+    """The means over the seeds, bytes of one round."""
+    def mean(value):
+        return statistics.mean(value(report) for report in reports) / options.rounds
+    accuracies = [report["accuracy"] for report in reports]
+    below = (lambda report, key: sum(relay[key] for relay in report["relays"])) if relays else (lambda report, key: report[key])
+    return {
+        "accuracy": statistics.mean(accuracies),
+        "accuracies": accuracies,
+        "clients_up": mean(lambda report: below(report, "wire_bytes_up")),
+        "clients_down": mean(lambda report: below(report, "wire_bytes_down")),
+        "coordinator_up": mean(lambda report: report["wire_bytes_up"]),
+        "coordinator_down": mean(lambda report: report["wire_bytes_down"] - first_model(report, relays)),
+    }
+
+
+def print_table(options, rows):
+    print(f"LeNet5 on MNIST, {options.clients} clients, {options.rounds} rounds of 10 local steps, SBC with 1% of the weights; "
+          f"{options.seeds} seeds")
+    print(f"{'data':<12} {'fleet':<9} {'accuracy':<24} {'clients up':>11} {'down':>9} {'coordinator in':>15} {'out':>9}  bytes a round")
+    for (data, fleet), row in rows.items():
+        accuracy = f"{row['accuracy']:.4f} ({min(row['accuracies']):.4f} to {max(row['accuracies']):.4f})"
+        print(f"{data:<12} {fleet:<9} {accuracy:<24} {row['clients_up']:>11,.0f} {row['clients_down']:>9,.0f} "
+              f"{row['coordinator_up']:>15,.0f} {row['coordinator_down']:>9,.0f}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=pathlib.Path)
+    parser.add_argument("out", type=pathlib.Path)
+    parser.add_argument("--bin", type=pathlib.Path, default=pathlib.Path("build/release/bin"))
+    parser.add_argument("--clients", type=int, default=32)
+    parser.add_argument("--relays", type=int, default=4)
+    parser.add_argument("--rounds", type=int, default=100)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--processes", type=int, default=2)
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    rows = {}
+    for data, lines in DATA.items():
+        for fleet, relays in (("flat", 0), (f"{options.relays} relays", options.relays)):
+            name = f"{data}-{fleet}".replace(" ", "-")
+            reports = [simulate(options, name, lines, relays, seed) for seed in range(1, options.seeds + 1)]
+            rows[data, fleet] = figures(options, reports, relays)
+            print(f"relay_learning.py: {name}: accuracy {rows[data, fleet]['accuracy']:.4f}", file=sys.stderr)
+    if options.json:
+        print(json.dumps({f"{data}, {fleet}": row for (data, fleet), row in rows.items()}, indent=2))
+    else:
+        print_table(options, rows)
+
+
+if __name__ == "__main__":
+    main()
