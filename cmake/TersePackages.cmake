@@ -98,7 +98,7 @@ if(TARGET terse-simulate)
  with Terse's own models or with trainers of the user's own. It serves the
  package `terse` for Python as well, whose wheels lack it."
     DEPENDS libopenblas0-openmp)
-  set(CPACK_DEBIAN_SIMULATE_PACKAGE_RECOMMENDS tersectl)
+  set(CPACK_DEBIAN_SIMULATE_PACKAGE_RECOMMENDS "tersectl, terse-relay")
 endif()
 if(TARGET tersectl)
   terse_package(tersectl tersectl net "Looks at a Terse coordinator and steers its runs

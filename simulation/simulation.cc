@@ -105,7 +105,7 @@ class Simulation {
       return absl::FailedPreconditionError(
           absl::StrCat(options_.directory, " has run '", options_.run.config.name(),
                        "' with other settings than this one's; give another --state, or the same run file, --clients, "
-                       "--cohort and --rounds"));
+                       "--cohort, --relays and --rounds"));
     }
     over_ = IsOver(status.state());
     if (over_) return absl::OkStatus();

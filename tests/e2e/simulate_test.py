@@ -74,6 +74,13 @@ class Simulations(unittest.TestCase):
         path.write_text(RUN.format(rounds=rounds, codec=codec, more=more))
         return path
 
+    def run_file_of_all(self, rounds=6, codec=None):
+        """Of a run in whose rounds all clients take part, as they do behind relays."""
+        path = self.run_file(rounds)
+        text = path.read_text().replace('selection = "random"\nfraction = 0.4\n', "")
+        path.write_text(text.replace('name = "sbc"\ndensity = 0.01\n', codec) if codec else text)
+        return path
+
     def start(self, run_file, state, *more):
         command = [self.binaries / "terse-simulate", run_file, "--state", self.folder / state, "--json", *more]
         process = subprocess.Popen(list(map(str, command)), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -216,6 +223,60 @@ class Simulations(unittest.TestCase):
         events = subprocess.run([self.binaries / "tersectl", "doctor", "--state",
                                  self.folder / "killed/coordinator"], capture_output=True, text=True)
         self.assertEqual(events.returncode, 0, events.stdout + events.stderr)
+
+    def test_relays_send_their_clients_mean(self):
+        run_file = self.run_file_of_all(codec='name = "dense"\n')
+        flat, tree = self.simulate(run_file, "flat"), self.simulate(run_file, "tree", "--relays", 2)
+        self.assertEqual((flat["fleet"], flat["clients"], flat["relays"]), (8, 8, []))
+        self.assertEqual((tree["fleet"], tree["clients"], tree["rounds"]), (8, 2, 6))
+        self.assertEqual([relay["name"] for relay in tree["relays"]], ["relay-000", "relay-001"])
+        # Means of means that are sent whole: the same training on the same parts of the data, rounded once more.
+        self.assertAlmostEqual(tree["loss"], flat["loss"], places=4)
+        self.assertEqual(sum(relay["payload_bytes_up"] for relay in tree["relays"]), flat["payload_bytes_up"])
+        self.assertEqual(4 * tree["payload_bytes_up"], flat["payload_bytes_up"])
+
+    def test_processes_do_not_matter_behind_relays(self):
+        run_file = self.run_file_of_all()
+        one = self.simulate(run_file, "one", "--relays", 4)
+        two = self.simulate(run_file, "two", "--relays", 4, "--processes", 3)
+        self.assertEqual(one["model_hash"], two["model_hash"])
+        self.assertEqual([relay["payload_bytes_up"] for relay in one["relays"]],
+                         [relay["payload_bytes_up"] for relay in two["relays"]])
+        self.assertGreater(min(relay["memory_kib"] for relay in one["relays"]), 0)
+
+    def test_a_stop_lets_the_round_end_behind_relays(self):
+        run_file = self.run_file_of_all(rounds=40)
+        whole = self.simulate(run_file, "whole", "--relays", 2)
+        stopped = self.start(run_file, "stopped", "--relays", 2)
+        self.await_rounds(stopped, "stopped", 3)
+        stopped.send_signal(signal.SIGINT)
+        _, err = stopped.communicate(timeout=100)
+        self.assertEqual(stopped.returncode, 130, err)
+        self.assertEqual(self.simulate(run_file, "stopped", "--relays", 2)["model_hash"], whole["model_hash"])
+
+    def test_a_killed_relay_loses_nothing(self):
+        run_file = self.run_file_of_all(rounds=40)
+        killed = self.start(run_file, "killed", "--relays", 2)
+        self.await_rounds(killed, "killed", 3)
+        os.kill(self.relay_of(killed, "relay-001"), signal.SIGKILL)
+        _, err = killed.communicate(timeout=100)
+        self.assertEqual(killed.returncode, 1)
+        self.assertRegex(err, "relay-001 ended|the process of clients 0 to 7|client-00000[4-7]: ")
+        self.assertEqual(self.simulate(run_file, "killed", "--relays", 2)["rounds"], 40)
+
+    def relay_of(self, simulation, name):
+        """The process of one of a simulation's relays."""
+        for child in pathlib.Path(f"/proc/{simulation.pid}/task/{simulation.pid}/children").read_text().split():
+            if f"\0{name}\0" in pathlib.Path(f"/proc/{child}/cmdline").read_text():
+                return int(child)
+        return self.fail(f"no process of {name}")
+
+    def test_relays_that_are_refused(self):
+        run_file = self.run_file_of_all()
+        self.assertIn("8 clients cannot be shared out evenly to 3 relays", self.refused(run_file, "a", "--relays", 3))
+        self.assertIn("leave out --cohort or --relays", self.refused(run_file, "a", "--relays", 2, "--cohort", 4))
+        self.simulate(run_file, "a", "--relays", 2, "--rounds", 1)
+        self.assertIn("with other settings", self.refused(run_file, "a", "--relays", 4, "--rounds", 1))
 
     def test_what_is_refused(self):
         run_file = self.run_file()
