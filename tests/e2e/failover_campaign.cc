@@ -1,6 +1,6 @@
-// terse-failover-campaign: kills and pauses the coordinator that serves, and loses PostgreSQL servers that have a
-// synchronous standby, in one fleet after the other (failover_fleet.h, tests/RELIABILITY.md). Exit codes: 0 all books
-// are whole, 1 they are not, or a fleet did not come back, 2 usage.
+// terse-failover-campaign: kills and pauses the coordinator that serves, takes PostgreSQL servers away for a while, and
+// loses others that have a synchronous standby, in one fleet after the other (failover_fleet.h, tests/RELIABILITY.md).
+// Exit codes: 0 all books are whole, 1 they are not, or a fleet did not come back, 2 usage.
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -35,6 +35,8 @@ struct Options {
   int kills = 4;
   int stops = 2;
   int standby_losses = 2;
+  int outages = 1;
+  double outage_seconds = 5;
   int parallel = 2;
   bool json = false;
 };
@@ -60,7 +62,7 @@ class Times {
 
 // What happened so far, in one fleet or in all.
 struct Totals {
-  Times kills, stops, standby_losses;
+  Times kills, stops, standby_losses, outages;
   int64_t fleets = 0;
   int64_t whole_fleets = 0;  // whose books are whole
   int64_t rounds_lost = 0;   // that were committed, and a new primary does not have
@@ -69,6 +71,7 @@ struct Totals {
     kills.Add(other.kills);
     stops.Add(other.stops);
     standby_losses.Add(other.standby_losses);
+    outages.Add(other.outages);
     fleets += other.fleets;
     whole_fleets += other.whole_fleets;
     rounds_lost += other.rounds_lost;
@@ -128,11 +131,26 @@ void RunFleetOfLosses(int64_t losses, Totals* totals) {
   FinishFleet(&fleet, totals);
 }
 
+void RunFleetOfOutages(int64_t outages, absl::Duration length, Totals* totals) {
+  ++totals->fleets;
+  PostgresServer server;
+  FailoverFleet fleet(server.address(), kRounds);
+  ASSERT_NO_FATAL_FAILURE(fleet.Start());
+  for (int64_t i = 0; i < outages; ++i) {
+    absl::Duration until_next;
+    ASSERT_NO_FATAL_FAILURE(fleet.WaitForRounds((i + 1) * kRounds / (outages + 1)));
+    ASSERT_NO_FATAL_FAILURE(fleet.LoseServerFor(length, &server, &until_next));
+    totals->outages.Add(until_next);
+  }
+  FinishFleet(&fleet, totals);
+}
+
 void Report(const Totals& totals) {
-  std::fprintf(stderr, "%lld kills, %lld stops, %lld lost primaries; %lld of %lld fleets with whole books\n",
+  std::fprintf(stderr,
+               "%lld kills, %lld stops, %lld lost primaries, %lld outages; %lld of %lld fleets with whole books\n",
                static_cast<long long>(totals.kills.count()), static_cast<long long>(totals.stops.count()),
-               static_cast<long long>(totals.standby_losses.count()), static_cast<long long>(totals.whole_fleets),
-               static_cast<long long>(totals.fleets));
+               static_cast<long long>(totals.standby_losses.count()), static_cast<long long>(totals.outages.count()),
+               static_cast<long long>(totals.whole_fleets), static_cast<long long>(totals.fleets));
 }
 
 // The fleets that are to run, each with at most kFaultsOfAFleet faults.
@@ -147,6 +165,10 @@ std::deque<std::function<void(Totals*)>> PlanFleets(const Options& options) {
   }
   for (int left = options.standby_losses; left > 0; left -= kFaultsOfAFleet) {
     fleets.push_back([losses = std::min(left, kFaultsOfAFleet)](Totals* totals) { RunFleetOfLosses(losses, totals); });
+  }
+  for (int left = options.outages; left > 0; left -= kFaultsOfAFleet) {
+    fleets.push_back([outages = std::min(left, kFaultsOfAFleet), length = absl::Seconds(options.outage_seconds)](
+                         Totals* totals) { RunFleetOfOutages(outages, length, totals); });
   }
   return fleets;
 }
@@ -183,6 +205,7 @@ nlohmann::json ToJson(const Times& times) {
 }
 
 void PrintLine(const char* kind, const Times& times) {
+  if (times.count() == 0) return;
   std::printf("%-15s %5lld   p50 %6.2f s   p99 %6.2f s   max %6.2f s\n", kind, static_cast<long long>(times.count()),
               times.Quantile(0.5), times.Quantile(0.99), times.Quantile(1));
 }
@@ -195,14 +218,16 @@ void Print(const Totals& totals, bool json) {
                                  {"rounds_lost", totals.rounds_lost},
                                  {"kills", ToJson(totals.kills)},
                                  {"stops", ToJson(totals.stops)},
-                                 {"standby_losses", ToJson(totals.standby_losses)}};
+                                 {"standby_losses", ToJson(totals.standby_losses)},
+                                 {"outages", ToJson(totals.outages)}};
     std::printf("%s\n", line.dump().c_str());
     return;
   }
-  std::printf("The time from a fault to the next committed round:\n");
+  std::printf("The time from a fault, or from an outage's end, to the next committed round:\n");
   PrintLine("kills", totals.kills);
   PrintLine("stops", totals.stops);
   PrintLine("lost primaries", totals.standby_losses);
+  PrintLine("outages", totals.outages);
   std::printf("%lld of %lld fleets have whole books, in %lld rounds: no update is lost and none counts twice there.\n",
               static_cast<long long>(totals.whole_fleets), static_cast<long long>(totals.fleets),
               static_cast<long long>(totals.whole_fleets) * kRounds);
@@ -210,8 +235,11 @@ void Print(const Totals& totals, bool json) {
 
 int Main(int argc, char** argv) {
   testing::InitGoogleTest();
-  CLI::App app("Kills and pauses coordinators, and loses PostgreSQL servers, under load, and checks the fleets' books.",
-               "terse-failover-campaign");
+  CLI::App app(
+      "Kills and pauses coordinators, and loses PostgreSQL servers, for good or for a while, under load, and checks "
+      "the "
+      "fleets' books.",
+      "terse-failover-campaign");
   Options options;
   app.add_option("--kills", options.kills, "how often the coordinator that serves is killed (SIGKILL)")
       ->check(CLI::Range(0, 1000000))
@@ -222,6 +250,12 @@ int Main(int argc, char** argv) {
   app.add_option("--standby-losses", options.standby_losses,
                  "how often the PostgreSQL server is lost and its synchronous standby takes its place")
       ->check(CLI::Range(0, 1000000))
+      ->capture_default_str();
+  app.add_option("--outages", options.outages, "how often the PostgreSQL server is away for a while")
+      ->check(CLI::Range(0, 1000000))
+      ->capture_default_str();
+  app.add_option("--outage-seconds", options.outage_seconds, "how long each time")
+      ->check(CLI::Range(0.1, 3600.0))
       ->capture_default_str();
   app.add_option("--parallel", options.parallel, "fleets side by side")
       ->check(CLI::Range(1, 100))

@@ -193,6 +193,21 @@ void FailoverFleet::LosePrimary(PostgresPair* pair, absl::Duration* until_next, 
   ReviveCoordinators();
 }
 
+void FailoverFleet::LoseServerFor(absl::Duration outage, PostgresServer* server, absl::Duration* until_next) {
+  const int64_t before = Version();
+  ASSERT_GE(before, 0) << Logs();
+  server->Crash();
+  absl::SleepFor(outage);
+  server->Start();
+  const absl::Time begin = absl::Now();
+  look_.reset();
+  int64_t after = -1;
+  ASSERT_TRUE(WaitUntil([&] { return (after = Version()) >= 0; }, kPatience)) << Logs();
+  EXPECT_GE(after, before) << "a committed round is gone";
+  AwaitRoundAfter(after, begin, until_next);
+  ReviveCoordinators();
+}
+
 void FailoverFleet::Finish(std::string* run_state) {
   for (const auto& client : clients_) {
     EXPECT_EQ(client->Wait(kPatience), absl::optional<int>(0)) << Logs();

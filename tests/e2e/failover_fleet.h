@@ -14,6 +14,7 @@
 #include "storage/postgres_db.h"
 #include "tests/e2e/fleet_processes.h"
 #include "tests/testing/postgres_pair.h"
+#include "tests/testing/postgres_server.h"
 
 namespace terse {
 
@@ -39,6 +40,9 @@ class FailoverFleet {
   // Loses the primary and promotes its standby. `*until_next` is the time from then to the next committed round, and
   // `*lost` the committed rounds that the new primary does not have.
   void LosePrimary(PostgresPair* pair, absl::Duration* until_next, int64_t* lost);
+  // Takes all of the server's processes away for so long. `*until_next` is the time from its return to the next
+  // committed round.
+  void LoseServerFor(absl::Duration outage, PostgresServer* server, absl::Duration* until_next);
   // Waits for the end of the run, ends the coordinators, and copies the run into a directory, as SQLite.
   void Finish(std::string* run_state);
   // Expects that what was applied and what is left is what was trained, bit for bit, in a run that has ended.

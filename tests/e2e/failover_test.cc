@@ -1,6 +1,7 @@
 // Several coordinators on one PostgreSQL store: whichever serves is killed, or paused and woken up again, and the
 // server is lost with all that it has. Others go on at the committed round, and no update is lost or counts twice.
 // terse-failover-campaign does the same again and again.
+#include <algorithm>
 #include <string>
 
 #include "absl/time/time.h"
@@ -26,6 +27,21 @@ TEST(Failover, NothingIsLostAndNothingCountsTwice) {
     absl::Duration until_next;
     ASSERT_NO_FATAL_FAILURE(fleet.WaitForRounds(++faults * kFewRounds / 4));
     ASSERT_NO_FATAL_FAILURE(fleet.EndHolder(fault, &until_next));
+  }
+  std::string run_state;
+  ASSERT_NO_FATAL_FAILURE(fleet.Finish(&run_state));
+  fleet.ExpectWholeBooks(run_state);
+}
+
+TEST(Failover, AServerThatIsGoneForAWhileIsWaitedFor) {
+  PostgresServer server;
+  FailoverFleet fleet(server.address(), kFewRounds);
+  ASSERT_NO_FATAL_FAILURE(fleet.Start());
+  // Shorter and longer than the lease.
+  for (const absl::Duration outage : {absl::Milliseconds(200), absl::Seconds(4)}) {
+    absl::Duration until_next;
+    ASSERT_NO_FATAL_FAILURE(fleet.WaitForRounds(std::max<int64_t>(fleet.Version(), 0) + kFewRounds / 4));
+    ASSERT_NO_FATAL_FAILURE(fleet.LoseServerFor(outage, &server, &until_next));
   }
   std::string run_state;
   ASSERT_NO_FATAL_FAILURE(fleet.Finish(&run_state));
