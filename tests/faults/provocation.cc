@@ -12,6 +12,8 @@ namespace terse {
 namespace {
 
 constexpr absl::Duration kFirstPause = absl::Milliseconds(200);
+// Of a tree, whose clients find their way to another relay first.
+constexpr absl::Duration kFirstTreePause = absl::Milliseconds(400);
 // In deadlines of a round: long enough that the one of an open round passes, grace included.
 constexpr double kStallFor = 2;
 // Relays that clients are to leave for good stay away for so long.
@@ -21,7 +23,8 @@ constexpr absl::Duration kAwayFor = absl::Milliseconds(600);
 
 absl::Duration Provoker::NextPause() {
   if (stalled_) return kStallFor * absl::Seconds(fleet_->settings().deadline_seconds);
-  pause_ = pause_ == absl::ZeroDuration() ? kFirstPause : 2 * pause_;
+  const absl::Duration first = fleet_->settings().relays > 0 ? kFirstTreePause : kFirstPause;
+  pause_ = pause_ == absl::ZeroDuration() ? first : 2 * pause_;
   return pause_;
 }
 
