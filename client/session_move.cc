@@ -117,7 +117,7 @@ absl::Status ClientSession::MoveState(Id128 lineage) {
   const double norm_lost = oldest == nullptr ? 0 : work_->codec->Measure(oldest->message).value_or(UpdateSize{}).norm;
   Feedback& feedback = *work_->feedback;
   bool is_zero = !stored.has_dense;
-  if (feedback.pending()) TERSE_RETURN_IF_ERROR(feedback.Settle(/*applied=*/true));
+  if (feedback.pending()) TERSE_RETURN_IF_ERROR(feedback.Settle(/*applied=*/!Mutated(Mutant::kMoveCountsTwice)));
   if (back != nullptr && back->sealed.has_value()) {
     TERSE_RETURN_IF_ERROR(feedback.Rejoin(back->sealed->message));
     is_zero = false;

@@ -4,6 +4,7 @@
 #include "absl/strings/str_cat.h"
 #include "coordinator/catch_up.h"
 #include "coordinator/engine.h"
+#include "core/fault.h"
 #include "core/status.h"
 #include "storage/event_kinds.h"
 
@@ -12,6 +13,7 @@ namespace terse {
 absl::Status Engine::SettleLeftRound(const RoundRecord& round) {
   if (round.state == RoundState::kCommitted || round.state == RoundState::kAborted) return absl::OkStatus();
   TERSE_ASSIGN_OR_RETURN(const int64_t newest, run_.relay->setup.upstream->SealedRound(run_.lineage));
+  if (round.state == RoundState::kClosed) TERSE_FAILPOINT("relay.restart.closed_round");
   const bool sealed = round.state == RoundState::kClosed && round.id <= newest;
   if (!sealed)
     return run_.store()->AbortRound(round.id, "the relay stopped before the round's result was sealed", run_.Now());
@@ -31,6 +33,7 @@ Transition Engine::On(RoundOrdered event) {
     });
     return absl::nullopt;
   }
+  TERSE_FAILPOINT("relay.order.received");
   if (!run_.relay->order.has_value()) run_.relay->ordered_us = run_.MonotonicNow();
   run_.relay->order = std::move(event.order);
   return phase_->OnTick(run_);
@@ -59,6 +62,7 @@ Transition Engine::On(ModelMoved event) {
     return absl::nullopt;
   }
   TERSE_RETURN_IF_ERROR(run_.store()->AppendMessage({message.version, message.model_hash, *message.message}));
+  TERSE_FAILPOINT("relay.model.moved");
   run_.model.Advance(std::move(weights), message.model_hash, message.message);
   const Fleet::Bulk bulk(&run_.fleet);
   run_.fleet.SetHead(run_.model.head().version);

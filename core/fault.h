@@ -26,14 +26,14 @@
 
 namespace terse {
 
-// Every failpoint, in the order in which a round meets them (docs/PROTOCOL.md, "Exactly once"). The campaigns of
-// tests/faults fail when one of them was never hit.
+// Every failpoint, in the order in which a round meets them (docs/PROTOCOL.md, "Exactly once" and "Relays"). The
+// campaigns of tests/faults fail when one of them was never hit.
 inline constexpr absl::string_view kFailpoints[] = {
     // Files, on both sides: what ReplaceFile and WriteFilesSynced do.
     "file.write.before_sync",
     "file.replace.before_rename",
     "file.replace.before_directory_sync",
-    // The failpoints of the client.
+    // The failpoints of the client, which a relay comes by as a client of the coordinator above.
     "client.restart.loaded",
     "client.checkin.before_send",
     "client.welcome.received",
@@ -55,7 +55,7 @@ inline constexpr absl::string_view kFailpoints[] = {
     "client.reset.done",
     "client.move.before_manifest",
     "client.move.done",
-    // The failpoints of the coordinator.
+    // The failpoints of the coordinator, which a relay comes by as the coordinator of its own clients.
     "coordinator.restart.locked",
     "coordinator.restart.epoch_bumped",
     "coordinator.restart.replayed",
@@ -79,9 +79,18 @@ inline constexpr absl::string_view kFailpoints[] = {
     "coordinator.checkpoint.state_written",
     "coordinator.checkpoint.before_row",
     "coordinator.checkpoint.recorded",
+    // The failpoints that only a relay has: where its two halves meet.
+    "relay.order.received",
+    "relay.result.handed_up",
+    "relay.result.sealed",
+    "relay.commit.before",
+    "relay.commit.done",
+    "relay.model.moved",
+    "relay.restart.closed_round",
 };
 
-// The mutants of the protocol. Each breaks an invariant, and the simulation proves that it is caught.
+// The mutants of the protocol. Each breaks an invariant. The simulation proves that it is caught, but for those of
+// relays (ConcernsRelays): the kill campaign catches these in its trees of processes.
 enum class Mutant {
   kNone,
   kSettleOnReceipt,     // the client takes the receipt for the verdict
@@ -96,13 +105,22 @@ enum class Mutant {
   kForgetRounds,        // a restarted coordinator's controller has not seen the rounds before
   kForgetHistory,       // a restarted client begins with a history of no updates
   kKeepHistory,         // a RESET leaves the coordinator the client's history
-  kSpeakBeforeCommit    // what a batch decides is said before it is durable
+  kSpeakBeforeCommit,   // what a batch decides is said before it is durable
+  kRelaySettlesFirst,   // a relay settles its round before the round's result is sealed in its own update
+  kMoveCountsTwice      // a client that moves keeps in its residual the update that it parts with
 };
 inline constexpr absl::string_view kMutantNames[] = {
     "none",          "settle_on_receipt", "rename_before_sync", "timeout_is_reject",    "split_transaction",
     "no_dedupe",     "sync_normal",       "reopen_closed",      "no_predecessor_check", "forget_server_state",
-    "forget_rounds", "forget_history",    "keep_history",       "speak_before_commit",
+    "forget_rounds", "forget_history",    "keep_history",       "speak_before_commit",  "relay_settles_first",
+    "move_counts_twice",
 };
+static_assert(std::size(kMutantNames) == static_cast<size_t>(Mutant::kMoveCountsTwice) + 1);
+
+// Whether the mutant does harm only where there are relays.
+constexpr bool ConcernsRelays(Mutant mutant) {
+  return mutant == Mutant::kRelaySettlesFirst || mutant == Mutant::kMoveCountsTwice;
+}
 
 constexpr int FailpointIndex(absl::string_view name) {
   for (size_t i = 0; i < std::size(kFailpoints); ++i) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "core/fault.h"
 #include "core/status.h"
 #include "storage/byte_io.h"
 
@@ -38,6 +39,7 @@ absl::StatusOr<TrainResult> CohortTrainer::Train(absl::Span<const float>, const 
   order.plan.first_iteration = plan.first_iteration;
   order.base_version = plan.version;
   TERSE_ASSIGN_OR_RETURN(CohortResult round, desk_->MakeRound(order, keep_going));
+  TERSE_FAILPOINT("relay.result.handed_up");
   std::copy(round.delta.begin(), round.delta.end(), delta.begin());
   TrainResult result;
   result.mean_loss = static_cast<float>(round.loss);

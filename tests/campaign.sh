@@ -10,7 +10,7 @@ readonly schedules_at_a_time=500
 
 usage() {
   cat <<'USAGE'
-usage: tests/campaign.sh [--kills N] [--power-losses N] [--minutes N] [--in-total] [--parallel N] [--restart]
+usage: tests/campaign.sh [--relays] [--kills N] [--power-losses N] [--minutes N] [--in-total] [--parallel N] [--restart]
                          [--json] [--out FILE] [--no-build] [--help]
 
 Builds the preset `faults`; kills coordinators and clients of real fleets, at every failpoint and at random times; then
@@ -18,7 +18,9 @@ runs simulated fleets with power losses; checks after each that no update was lo
 tests/reliability.json after every fleet, and the table in tests/RELIABILITY.md is written again. Exits with 1 on a
 violation, whose seed and state directories are named. Ctrl-C ends it, and keeps what was done.
 
-  --kills N          at least so many coordinators and so many clients (default: 500)
+  --relays           fleets with relays between the coordinator and its clients, and no simulations; they have a table,
+                     and totals in tests/reliability-relays.json, of their own
+  --kills N          at least so many coordinators and so many clients (default: 500); with --relays, processes in all
   --power-losses N   at least so many in simulations (default: 1000)
   --in-total         N counts earlier runs: only what is missing is done
   --minutes N        end after so long, whatever was done
@@ -42,11 +44,12 @@ number_of() {
 }
 
 parse_arguments() {
-  kills=500 power_losses=1000 minutes=0 in_total=0 json=0 out='' restart=0 build=1 parallel=''
+  relays=0 kills=500 power_losses=1000 minutes=0 in_total=0 json=0 out='' restart=0 build=1 parallel=''
   totals=$root/tests/reliability.json
   while [[ $# -gt 0 ]]; do
     case "$1" in
       -h | --help) usage; exit 0 ;;
+      --relays) relays=1; shift ;;
       --kills) kills=$(number_of "${@:1:2}"); shift 2 ;;
       --power-losses) power_losses=$(number_of "${@:1:2}"); shift 2 ;;
       --minutes) minutes=$(number_of "${@:1:2}"); shift 2 ;;
@@ -63,6 +66,7 @@ parse_arguments() {
       *) fail "unknown argument '$1'; see tests/campaign.sh --help" ;;
     esac
   done
+  [[ $relays -eq 0 ]] || { totals=$root/tests/reliability-relays.json power_losses=0; }
 }
 
 sums() { python3 "$root/tests/faults/totals.py" "$totals" "$@"; }
@@ -82,15 +86,21 @@ seconds_left() {
 }
 
 kill_processes() {
-  local coordinators clients share=100 options=()
-  coordinators=$(still_to_do "$kills" coordinator_kills)
-  clients=$(still_to_do "$kills" client_kills)
-  [[ $((coordinators + clients)) -gt 0 && $violated$interrupted == 00 ]] || return 0
+  local coordinators=0 clients=0 processes=0 share=100 options=()
+  if [[ $relays -eq 1 ]]; then
+    processes=$(still_to_do "$kills" kills)
+    options=(--relays --kills "$processes")
+  else
+    coordinators=$(still_to_do "$kills" coordinator_kills)
+    clients=$(still_to_do "$kills" client_kills)
+    options=(--coordinator-kills "$coordinators" --client-kills "$clients")
+  fi
+  [[ $((coordinators + clients + processes)) -gt 0 && $violated$interrupted == 00 ]] || return 0
   [[ $power_losses -eq 0 ]] || share=80
   [[ -z "$parallel" ]] || options+=(--parallel "$parallel")
-  echo "campaign: $coordinators coordinators and $clients clients to kill" >&2
-  "$bin/terse-campaign" --coordinator-kills "$coordinators" --client-kills "$clients" --seed "$(sums get next_seed)" \
-    --seconds "$(seconds_left $share)" "${options[@]}" | sums add-fleets || violated=1
+  echo "campaign: to kill: ${options[*]}" >&2
+  "$bin/terse-campaign" "${options[@]}" --seed "$(sums get next_seed)" --seconds "$(seconds_left $share)" |
+    sums add-fleets || violated=1
 }
 
 # Simulations in batches: after each, the totals are on disk.
@@ -118,7 +128,8 @@ lose_power() {
 
 report() {
   local line
-  sums write-table "$readme"
+  # The table of relays is told from the other one by its relays.
+  [[ $relays -eq 1 && $(sums get relay_kills) -eq 0 ]] || sums write-table "$readme"
   line=$(sums summary)
   [[ -z "$out" ]] || printf '%s\n' "$line" >"$out"
   if [[ $json -eq 1 ]]; then

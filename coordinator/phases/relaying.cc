@@ -10,6 +10,7 @@
 #include "coordinator/phases/phases.h"
 #include "coordinator/round_inputs.h"
 #include "coordinator/sessions.h"
+#include "core/fault.h"
 #include "core/status.h"
 
 namespace terse {
@@ -31,12 +32,14 @@ class Relaying : public Phase {
     CohortResult result = ResultOf(run, std::move(step->weights));
     run.journal.Later([upstream = run.relay->setup.upstream, result = std::make_shared<CohortResult>(std::move(
                                                                  result))] { upstream->HandUp(std::move(*result)); });
+    if (Mutated(Mutant::kRelaySettlesFirst)) return CommitCohort(run);
     return absl::nullopt;
   }
 
   Transition OnHandedUp(EngineState& run, const HandedUp& event) override {
     if (event.round != run.round.number()) return absl::nullopt;
     if (!event.sealed.ok()) return Drop(run, std::string(event.sealed.message()));
+    TERSE_FAILPOINT("relay.result.sealed");
     return CommitCohort(run);
   }
 
@@ -77,7 +80,9 @@ class Relaying : public Phase {
     commit.committed_us = run.Now();
     commit.ledger = run.book().Take(run.round.number());
     commit.history = MessagesForHistories(run);
+    TERSE_FAILPOINT("relay.commit.before");
     TERSE_RETURN_IF_ERROR(run.store()->CommitRound(commit, /*open_next=*/false));
+    TERSE_FAILPOINT("relay.commit.done");
     TERSE_RETURN_IF_ERROR(AddToHistories(run));
     const Fleet::Bulk bulk(&run.fleet);
     TellApplied(run);

@@ -8,5 +8,6 @@ int main(int argc, char** argv) {
   terse::DaemonOptions options;
   if (const int code = terse::ParseDaemonOptions(argc, argv, &options); code >= 0) return code;
   return terse::RunDaemon(options,
-                          terse::GridTrainerFactory(terse::EnvironmentGridLayout(), terse::EnvironmentGridStarts()));
+                          terse::GridTrainerFactory(terse::EnvironmentGridLayout(), terse::EnvironmentGridStarts(),
+                                                    terse::EnvironmentGridClient()));
 }

@@ -1,5 +1,6 @@
 #include "tests/e2e/relay_tree.h"
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
 #include <utility>
@@ -7,58 +8,13 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "compression/codec_table.h"
-#include "compression/downstream.h"
 #include "gtest/gtest.h"
-#include "storage/client_state.h"
 #include "storage/run_store.h"
 #include "tests/testing/grid_trainer.h"
+#include "tests/testing/tree_books.h"
 
 namespace terse {
 namespace {
-
-using Sum = std::vector<double>;
-
-void AddTo(Sum* sum, absl::Span<const float> values, double times = 1) {
-  sum->resize(static_cast<size_t>(GridLayout().size()));
-  for (size_t i = 0; i < values.size(); ++i) (*sum)[i] += times * static_cast<double>(values[i]);
-}
-
-std::vector<float> Decode(const Codec& codec, absl::string_view message) {
-  std::vector<float> values(static_cast<size_t>(codec.layout().size()));
-  EXPECT_TRUE(codec.AddDecoded(message, 1, absl::MakeSpan(values)).ok());
-  return values;
-}
-
-// The residual of a client or a relay.
-void AddResidual(const Codec& codec, const StoredState& state, double times, Sum* sum) {
-  AddTo(sum, state.dense, times);
-  if (!state.minus.empty()) AddTo(sum, Decode(codec, state.minus), -times);
-}
-
-StoredState ReadState(const std::string& directory) {
-  const auto state = ClientState::Open(directory);
-  EXPECT_TRUE(state.ok()) << state.status();
-  return state.ok() ? *(*state)->Read() : StoredState();
-}
-
-// What the root applied.
-Sum AppliedAtRoot(const Codec& codec, const std::string& run, int64_t rounds) {
-  Sum applied;
-  const auto store = RunStore::Open(run);
-  EXPECT_TRUE(store.ok()) << store.status();
-  const auto log = (*store)->ReadLog(0, rounds);
-  EXPECT_TRUE(log.ok()) << log.status();
-  for (const LogMessage& message : *log) {
-    const auto forwarded = ParseForwarded(message.downstream);
-    EXPECT_TRUE(forwarded.ok()) << forwarded.status();
-    for (const absl::string_view update : forwarded->updates) AddTo(&applied, Decode(codec, update));
-  }
-  return applied;
-}
-
-int64_t IndexOf(const std::string& run, const std::string& name) {
-  return QueryNumber(run + "/run.sqlite", absl::StrCat("SELECT id FROM clients WHERE name = '", name, "'"));
-}
 
 // Unix sockets, so that a process that comes back is found where it was.
 std::string AddressOf(const std::string& state) { return absl::StrCat("unix:", state, ".sock"); }
@@ -73,7 +29,7 @@ RelayTree::RelayTree(const Shape& shape)
   WriteText(
       directory_ / "run.toml",
       absl::StrCat("name = 'tree'\n[train]\nlocal_steps = 1\noptimizer.learning_rate = 1.0\n[data]\n",
-                   // A client that moves has another shard there, and its trainer another state.
+                   // A client that moves finds no shard that is free.
                    shape.moves ? "partition = 'all'" : absl::StrCat("shards = ", shape.relays * shape.clients_each),
                    "\n[codec]\ndownstream = 'forward'\nname = 'sbc'\ndensity = 0.05\nmean_precision = 'bf16'\n",
                    "[rounds]\ncount = ", shape.rounds, "\nclients = ", shape.relays, "\nquorum = ",
@@ -113,11 +69,12 @@ void RelayTree::StartRelay(int relay) {
 }
 
 void RelayTree::StartClient(int relay, int client) {
-  clients_[PlaceOf(relay, client)] =
-      std::make_unique<Process>(std::vector<std::string>{TERSE_BIN "/grid-client", "--coordinator", AddressesFor(relay),
-                                                         "--name", ClientName(relay, client), "--state",
-                                                         client_state(relay, client), "--reconnect-after", "0.05"},
-                                absl::StrCat(client_state(relay, client), "-", starts_++, ".log"));
+  clients_[PlaceOf(relay, client)] = std::make_unique<Process>(
+      std::vector<std::string>{"env", absl::StrCat("TERSE_GRID_CLIENT=", PlaceOf(relay, client)),
+                               TERSE_BIN "/grid-client", "--coordinator", AddressesFor(relay), "--name",
+                               ClientName(relay, client), "--state", client_state(relay, client), "--reconnect-after",
+                               "0.05"},
+      absl::StrCat(client_state(relay, client), "-", starts_++, ".log"));
 }
 
 void RelayTree::Start() {
@@ -174,47 +131,25 @@ std::string RelayTree::Outputs() const {
 void RelayTree::ExpectBooksBalance() const {
   const auto codec = MakeCodec({"sbc", 0.05, "bf16"}, GridLayout());
   ASSERT_TRUE(codec.ok()) << codec.status();
-  Sum got = AppliedAtRoot(**codec, RunOf(root_state()), shape_.rounds);
-  Sum want;
-  const double share = 1.0 / shape_.clients_each;
+  TreeBooks books(**codec, shape_.clients_each);
+  const std::string run = RunOf(root_state());
+  const auto store = RunStore::Open(run);
+  ASSERT_TRUE(store.ok()) << store.status();
+  absl::Status added = books.AddRoot(store->get(), run);
+  ASSERT_TRUE(added.ok()) << added;
   for (int relay = 0; relay < shape_.relays; ++relay) {
-    AddResidual(**codec, ReadState(relay_state(relay) + "/upstream"), 1, &got);
-    const int64_t first = IndexOf(RunOf(root_state()), RelayName(relay)) * shape_.clients_each;
+    added = books.AddRelay(RunOf(relay_state(relay)), relay_state(relay) + "/upstream");
+    ASSERT_TRUE(added.ok()) << added;
+  }
+  for (int relay = 0; relay < shape_.relays; ++relay) {
     for (int client = 0; client < shape_.clients_each; ++client) {
-      const StoredState state = ReadState(client_state(relay, client));
-      const int64_t shard = shape_.moves ? 0 : first + IndexOf(RunOf(relay_state(relay)), ClientName(relay, client));
-      for (int64_t call = 0; call < state.generation; ++call) AddTo(&want, GridDelta(shard, call), share);
-      AddResidual(**codec, state, -share, &want);
-      for (const PartedLineage& parted : state.parted) {
-        if (!parted.sealed.has_value() || IsApplied(parted.sealed->update_id)) continue;
-        AddTo(&want, Decode(**codec, parted.sealed->message), -share);
-      }
+      added = books.AddClient(client_state(relay, client), static_cast<int64_t>(PlaceOf(relay, client)));
+      ASSERT_TRUE(added.ok()) << added;
     }
   }
-  int64_t different = 0;
-  for (size_t i = 0; i < got.size(); ++i) different += got[i] != want[i];
-  EXPECT_EQ(different, 0) << "elements";
-}
-
-bool RelayTree::IsApplied(Id128 update_id) const {
-  int64_t times = 0;
-  for (int relay = 0; relay < shape_.relays; ++relay) {
-    times += QueryNumber(RunOf(relay_state(relay)) + "/run.sqlite",
-                         absl::StrCat("SELECT count(*) FROM updates u JOIN rounds r ON r.id = u.round WHERE r.state = "
-                                      "'committed' AND u.update_id = x'",
-                                      update_id.ToHex(), "'"));
-  }
-  return times > 0;
-}
-
-int64_t RelayTree::Doubles() const {
-  int64_t doubles = 0;
-  for (int relay = 0; relay < shape_.relays; ++relay) {
-    doubles += QueryNumber(RunOf(relay_state(relay)) + "/run.sqlite",
-                           "SELECT count(*) - count(DISTINCT update_id) FROM updates u JOIN rounds r ON r.id = u.round "
-                           "WHERE r.state = 'committed'");
-  }
-  return doubles;
+  const std::vector<double>& difference = books.difference();
+  EXPECT_EQ(std::count(difference.begin(), difference.end(), 0.0), static_cast<int64_t>(difference.size()));
+  EXPECT_EQ(books.doubled(), 0);
 }
 
 int64_t RelayTree::Resets() const {

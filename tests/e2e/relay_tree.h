@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "absl/time/time.h"
-#include "core/id128.h"
 #include "tests/e2e/fleet_processes.h"
 
 namespace terse {
@@ -44,12 +43,9 @@ class RelayTree {
   // What the processes have printed, for messages.
   std::string Outputs() const;
 
-  // After Finish: what the root applied + the residuals of the relays == the means of what their clients handed on,
-  // which is their deltas less their residuals and what they parted with; bit for bit. Every round of a relay had
-  // `clients_each` updates.
+  // After Finish: the books of the whole tree balance bit for bit (tests/testing/tree_books.h), and no update is
+  // applied twice. Every round of a relay had `clients_each` updates.
   void ExpectBooksBalance() const;
-  // Updates that more than one round of a relay, or of several, has applied.
-  int64_t Doubles() const;
   // Updates that are counted as lost, anywhere in the tree.
   int64_t Resets() const;
 
@@ -68,8 +64,6 @@ class RelayTree {
   }
   // The addresses at which a relay's clients look, its own first.
   std::string AddressesFor(int relay) const;
-  // Whether a relay applied the update.
-  bool IsApplied(Id128 update_id) const;
   std::unique_ptr<Process> StartServer(const std::string& program, const std::string& state,
                                        std::vector<std::string> extra);
 

@@ -1,8 +1,9 @@
 #include "tests/faults/campaign.h"
 
 #include <algorithm>
-#include <csignal>
 #include <filesystem>
+#include <iterator>
+#include <memory>
 #include <numeric>
 #include <utility>
 
@@ -10,7 +11,8 @@
 #include "absl/time/clock.h"
 #include "core/random.h"
 #include "core/status.h"
-#include "tests/faults/stored_state.h"
+#include "tests/faults/fleet_books.h"
+#include "tests/faults/provocation.h"
 
 namespace terse {
 namespace {
@@ -20,49 +22,47 @@ constexpr absl::Duration kRecoveryLimit = absl::Seconds(60);
 // A process that has not come by its failpoint by then is killed, and the failpoint counts as missed.
 constexpr absl::Duration kDeathLimit = absl::Seconds(20);
 constexpr absl::Duration kPollEvery = absl::Milliseconds(2);
-// The time between two provocations; it is twice as long after each, so that a slow machine gets somewhere in between.
-constexpr absl::Duration kProvokeAfter = absl::Milliseconds(200);
-// Long enough that the deadline of an open round passes, grace included.
-constexpr absl::Duration kStallFor = absl::Milliseconds(500);
 constexpr double kMaxRandomMs = 60;
 constexpr int64_t kKillsBetweenChecks = 7;
+// In a tree more of them die, because those that moved are brought home.
+constexpr int64_t kKillsBetweenTreeChecks = 25;
 // Times that a new fleet dies before it has done anything, with a run and state directories that are half made.
 constexpr int kEarlyDeaths = 2;
 constexpr uint64_t kTraitTakesOneIn = 4;
-// The share of all blows that hit both sides at once.
-constexpr double kBothSides = 0.3;
+// The share of all blows that hit a second side at once, and likewise a third.
+constexpr double kAnotherSide = 0.3;
+// Where a relay may die so that it leaves a CLOSED round, whose result is sealed or not.
+constexpr absl::string_view kLeaveClosedAt[] = {"relay.result.handed_up", "client.seal.before_manifest",
+                                                "client.seal.done", "relay.result.sealed", "relay.commit.before"};
 
-// A member that is to die at a failpoint.
-struct Shot {
-  int member = 0;
-  const FailpointPlan* plan = nullptr;
-  int pass = 1;
-};
+const FailpointPlan& PlanOf(absl::string_view name, Side side) {
+  const auto plans = FailpointPlans();
+  return *std::find_if(plans.begin(), plans.end(),
+                       [&](const FailpointPlan& plan) { return plan.name == name && plan.side == side; });
+}
 
 class FleetCampaign {
  public:
   FleetCampaign(const FleetOptions& options, FleetResult* result)
-      : random_(options.seed),
+      : options_(options),
+        random_(options.seed),
         result_(result),
-        fleet_({options.coordinator, options.client, options.mutant, options.directory, options.address},
-               SettingsOf(options.seed)) {
-    for (int member = 1; member < fleet_.members(); ++member) {
-      StoredClient client;
-      client.name = FaultyFleet::NameOf(member);
-      client.state_directory = fleet_.StateOf(member);
-      clients_.push_back(std::move(client));
-    }
+        fleet_({options.bin, options.mutant, options.directory, options.address},
+               SettingsOf(options.seed, options.topology)),
+        provoker_(&fleet_, &random_),
+        books_(MakeFleetBooks(&fleet_)) {
     for (const Side side : kSides) decks_[side] = ShuffledPlans(side);
   }
 
   absl::Status Run(const std::function<bool()>& stopping) {
+    const int64_t kills_between = options_.topology == Topology::kTree ? kKillsBetweenTreeChecks : kKillsBetweenChecks;
     for (int birth = 0; birth < kEarlyDeaths; ++birth) TERSE_RETURN_IF_ERROR(StartAndKill(EveryMember()));
     TERSE_RETURN_IF_ERROR(StartAll());
     while (!stopping()) {
       std::vector<Shot> shots = DrawShots();
       if (shots.empty()) break;
       TERSE_RETURN_IF_ERROR(Strike(shots));
-      if (fleet_.total_kills() - kills_at_check_ < kKillsBetweenChecks) continue;
+      if (fleet_.total_kills() - kills_at_check_ < kills_between) continue;
       TERSE_RETURN_IF_ERROR(CheckInvariants());
       TERSE_RETURN_IF_ERROR(StartAll());
     }
@@ -74,33 +74,52 @@ class FleetCampaign {
   }
 
  private:
+  // Fleets with a trait are there for what only they come by; of the rest they take some. Trees take everything, or
+  // their turn of it.
+  bool Wants(const FailpointPlan& plan, uint64_t row) {
+    const FleetTrait trait = fleet_.settings().trait;
+    if (!ComesBy(plan, options_.topology)) return false;
+    if (options_.topology == Topology::kTree) return TakesTurn(plan, row);
+    const bool special = trait != FleetTrait::kNone && plan.trait == FleetTrait::kNone;
+    const bool buffered = trait == FleetTrait::kBuffered || trait == FleetTrait::kEpochs;
+    const bool can_stall = !buffered || plan.provocation != Provocation::kStall;
+    return can_stall && (special ? random_.Below(kTraitTakesOneIn) == 0 : plan.trait == trait);
+  }
+
+  // What only clients that move come by falls to another kind where it would fall to the one whose clients do not.
+  bool TakesTurn(const FailpointPlan& plan, uint64_t row) const {
+    const auto moves = [&plan](uint64_t turn) {
+      return plan.trait != FleetTrait::kMoves || SettingsOf(turn, Topology::kTree).moves();
+    };
+    if (!moves(options_.seed)) return false;
+    const uint64_t kinds = SettingsKinds(Topology::kTree);
+    while (!moves(row)) ++row;
+    return !options_.takes_turns || row % kinds == options_.seed % kinds;
+  }
+
   std::vector<const FailpointPlan*> ShuffledPlans(Side side) {
     std::vector<const FailpointPlan*> plans;
+    uint64_t row = 0;
     for (const FailpointPlan& plan : FailpointPlans()) {
-      // Fleets with a trait are there for what only they come by; of the rest they take some.
-      const FleetTrait trait = fleet_.settings().trait;
-      const bool special = trait != FleetTrait::kNone && plan.trait == FleetTrait::kNone;
-      const bool buffered = trait == FleetTrait::kBuffered || trait == FleetTrait::kEpochs;
-      const bool can_stall = !buffered || plan.provocation != Provocation::kStall;
-      const bool wanted = can_stall && (special ? random_.Below(kTraitTakesOneIn) == 0 : plan.trait == trait);
-      if (plan.side == side && wanted) plans.push_back(&plan);
+      if (plan.side == side && Wants(plan, row)) plans.push_back(&plan);
+      ++row;
     }
     for (size_t left = plans.size(); left > 1; --left) std::swap(plans[left - 1], plans[random_.Below(left)]);
     return plans;
   }
 
-  // The next blow: a side, or both. Empty when every failpoint had its turn.
+  // The next blow: a side, or several. Empty when every failpoint had its turn.
   std::vector<Shot> DrawShots() {
     std::vector<Shot> shots;
-    const bool both = random_.Uniform() < kBothSides;
-    const Side first =
-        decks_[Side::kClient].size() > decks_[Side::kCoordinator].size() ? Side::kClient : Side::kCoordinator;
+    const Side first = *std::max_element(std::begin(kSides), std::end(kSides),
+                                         [this](Side a, Side b) { return decks_[a].size() < decks_[b].size(); });
     for (const Side side : kSides) {
       std::vector<const FailpointPlan*>& deck = decks_[side];
-      if (deck.empty() || (!both && side != first)) continue;
+      if (deck.empty() || (side != first && random_.Uniform() >= kAnotherSide)) continue;
       const FailpointPlan* plan = deck.back();
       deck.pop_back();
-      const int member = side == Side::kCoordinator ? 0 : 1 + static_cast<int>(random_.Below(clients_.size()));
+      const std::vector<int> members = fleet_.MembersOf(side);
+      const int member = members[random_.Below(members.size())];
       shots.push_back({member, plan, 1 + static_cast<int>(random_.Below(plan->most_passes))});
     }
     return shots;
@@ -114,13 +133,28 @@ class FleetCampaign {
     TERSE_RETURN_IF_ERROR(KillAtRandom(hit));
     if (random_.Below(2) == 0) TERSE_RETURN_IF_ERROR(StartAndKill(hit));
     for (const Shot& shot : shots) {
+      if (shot.plan->provocation == Provocation::kLeaveClosed) TERSE_RETURN_IF_ERROR(LeaveClosedRound(shot.member));
+    }
+    for (const Shot& shot : shots) {
+      TERSE_RETURN_IF_ERROR(fleet_.Kill(shot.member));
       if (shot.plan->provocation == Provocation::kLoseModel)
-        std::filesystem::remove(fleet_.StateOf(shot.member) + "/model");
-      if (shot.plan->provocation == Provocation::kLoseState) TERSE_RETURN_IF_ERROR(LoseState(shot.member));
+        std::filesystem::remove(fleet_.ClientStateOf(shot.member) + "/model");
+      if (shot.plan->provocation == Provocation::kLoseState) TERSE_RETURN_IF_ERROR(books_->TakeState(shot.member));
     }
     for (const Shot& shot : shots) fleet_.Start(shot.member, shot.plan, shot.pass);
     TERSE_RETURN_IF_ERROR(AwaitDeaths(shots));
     return AwaitRecovery(shots);
+  }
+
+  // Kills a relay, which stays dead, where it has a round that is CLOSED.
+  absl::Status LeaveClosedRound(int relay) {
+    const absl::string_view where = kLeaveClosedAt[random_.Below(std::size(kLeaveClosedAt))];
+    const Shot shot = {relay, &PlanOf(where, Side::kRelay), 1};
+    fleet_.Start(relay, shot.plan, shot.pass);
+    provoker_.Hold(relay, absl::InfiniteFuture());
+    TERSE_RETURN_IF_ERROR(AwaitDeaths({shot}));
+    provoker_.Hold(relay, absl::InfinitePast());
+    return absl::OkStatus();
   }
 
   absl::Status KillAtRandom(const std::vector<int>& hit) {
@@ -142,63 +176,27 @@ class FleetCampaign {
     return all;
   }
 
-  // A dead client's directory goes away. The coordinator dies too, so that nothing of the client's is on its way into
-  // the model: from the head on, the books of both sides start at zero.
-  absl::Status LoseState(int member) {
-    TERSE_RETURN_IF_ERROR(fleet_.Kill(0));
-    std::filesystem::remove_all(fleet_.StateOf(member));
-    StoredClient& client = clients_[member - 1];
-    client.baseline = {0, fleet_.Version()};
-    client.may_reset = true;
-    return absl::OkStatus();
-  }
-
   // Waits until every shot has hit; the dead come back at once.
   absl::Status AwaitDeaths(const std::vector<Shot>& shots) {
     const absl::Time limit = absl::Now() + kDeathLimit;
-    absl::Duration pause = kProvokeAfter;
-    absl::Time provoke_at = absl::Now() + pause;
-    Revive();
+    absl::Time provoke_at = absl::Now() + provoker_.NextPause();
+    provoker_.Revive();
     const auto armed = [this](const Shot& shot) { return fleet_.armed(shot.member); };
     while (true) {
       TERSE_RETURN_IF_ERROR(fleet_.Poll());
-      Revive();
-      if (std::none_of(shots.begin(), shots.end(), armed)) return Calm();
-      if (absl::Now() > limit) return GiveUp(shots);
+      provoker_.Revive();
+      if (std::none_of(shots.begin(), shots.end(), armed)) break;
+      if (absl::Now() > limit) {
+        TERSE_RETURN_IF_ERROR(GiveUp(shots));
+        break;
+      }
       if (absl::Now() > provoke_at) {
-        for (const Shot& shot : shots) {
-          if (armed(shot)) TERSE_RETURN_IF_ERROR(Provoke(shot));
-        }
-        provoke_at = absl::Now() + (stalled_ ? kStallFor : pause);
-        pause *= 2;
+        TERSE_RETURN_IF_ERROR(provoker_.Provoke(shots));
+        provoke_at = absl::Now() + provoker_.NextPause();
       }
       absl::SleepFor(kPollEvery);
     }
-  }
-
-  void Revive() {
-    for (int member = 0; member < fleet_.members(); ++member) {
-      if (!fleet_.alive(member)) fleet_.Start(member);
-    }
-  }
-
-  absl::Status Provoke(const Shot& shot) {
-    if (shot.plan->provocation == Provocation::kRestartPeers) {
-      const int peer = shot.member == 0 ? 1 + static_cast<int>(random_.Below(clients_.size())) : 0;
-      // One that is to die at a failpoint of its own does so sooner or later.
-      return fleet_.armed(peer) ? absl::OkStatus() : fleet_.Kill(peer);
-    }
-    if (shot.plan->provocation == Provocation::kStall) Stall(!stalled_);
-    return absl::OkStatus();
-  }
-
-  void Stall(bool stall) {
-    stalled_ = stall;
-    for (int member = 1; member < fleet_.members(); ++member) fleet_.Signal(member, stall ? SIGSTOP : SIGCONT);
-  }
-
-  absl::Status Calm() {
-    if (stalled_) Stall(false);
+    provoker_.Calm();
     return absl::OkStatus();
   }
 
@@ -208,33 +206,62 @@ class FleetCampaign {
       ++result_->missed[shot.plan->side][std::string(shot.plan->name)];
       TERSE_RETURN_IF_ERROR(fleet_.Kill(shot.member));
     }
-    Revive();
-    return Calm();
+    provoker_.Revive();
+    return absl::OkStatus();
   }
 
   // Invariant I5, and how long it took when only one process had died.
   absl::Status AwaitRecovery(const std::vector<Shot>& shots) {
+    const int64_t kills = fleet_.total_kills();
     for (const Shot& shot : shots) {
       TERSE_ASSIGN_OR_RETURN(const absl::Duration duration, AwaitRecoveryOf(shot.member));
-      if (shots.size() > 1 || shot.plan->provocation != Provocation::kNone) continue;
+      const bool alone = shots.size() == 1 && shot.plan->provocation == Provocation::kNone;
+      if (!alone || fleet_.total_kills() > kills) continue;
       result_->recovery_ms[shot.plan->side].push_back(absl::ToDoubleMilliseconds(duration));
     }
     return absl::OkStatus();
   }
 
+  // Clients that have moved are gathered now and then: a relay without clients has no rounds.
   absl::StatusOr<absl::Duration> AwaitRecoveryOf(int member) {
     const absl::Time limit = absl::Now() + kRecoveryLimit;
+    absl::Time gather_at = absl::Now() + provoker_.NextPause();
     while (absl::Now() < limit) {
       TERSE_RETURN_IF_ERROR(fleet_.Poll());
-      if (const absl::optional<absl::Duration> after = fleet_.Recovered(member); after.has_value()) return *after;
+      provoker_.Revive();
+      if (const absl::optional<absl::Duration> after = fleet_.Recovered(member); after.has_value()) {
+        provoker_.Calm();
+        return *after;
+      }
+      if (absl::Now() > gather_at) {
+        TERSE_RETURN_IF_ERROR(provoker_.GatherClients());
+        gather_at = absl::Now() + provoker_.NextPause();
+      }
       absl::SleepFor(kPollEvery);
     }
-    return absl::InternalError(absl::StrCat("I5: nothing was committed for ", FaultyFleet::NameOf(member), " within ",
+    return absl::InternalError(absl::StrCat("I5: nothing was committed for ", fleet_.NameOf(member), " within ",
                                             absl::FormatDuration(kRecoveryLimit), " of its last start"));
   }
 
+  // Relays that are not there yet would send their clients to others: so they come first, mostly.
+  absl::Status StartServers() {
+    const absl::Time limit = absl::Now() + kRecoveryLimit;
+    for (int member = 0; member < fleet_.first_client(); ++member) fleet_.Start(member);
+    for (int member = 0; member < fleet_.first_client();) {
+      TERSE_RETURN_IF_ERROR(fleet_.Poll());
+      if (fleet_.Ready(member)) {
+        ++member;
+      } else if (absl::Now() > limit) {
+        return absl::InternalError(absl::StrCat(fleet_.NameOf(member), " does not serve"));
+      }
+      absl::SleepFor(kPollEvery);
+    }
+    return absl::OkStatus();
+  }
+
   absl::Status StartAll() {
-    for (int member = 0; member < fleet_.members(); ++member) fleet_.Start(member);
+    if (options_.topology == Topology::kTree && random_.Below(4) > 0) TERSE_RETURN_IF_ERROR(StartServers());
+    provoker_.Revive();
     // The processes get ready in no order: the one that starts last may be ready first.
     for (int member = 0; member < fleet_.members(); ++member) {
       TERSE_RETURN_IF_ERROR(AwaitRecoveryOf(member).status());
@@ -251,7 +278,7 @@ class FleetCampaign {
     }
     kills_at_check_ = fleet_.total_kills();
     ++result_->checks;
-    Findings findings = CheckStoredState(fleet_.RunState(), fleet_.settings(), absl::MakeSpan(clients_));
+    Findings findings = books_->Check();
     AwaitStartingProcesses();  // of other fleets: they may hold the lock of what was just closed
     result_->rounds = findings.rounds;
     result_->lost += findings.lost;
@@ -260,13 +287,14 @@ class FleetCampaign {
     return result_->problems.empty() ? absl::OkStatus() : absl::InternalError("an invariant is violated");
   }
 
+  const FleetOptions options_;
   Random random_;
   FleetResult* const result_;
   FaultyFleet fleet_;
-  std::vector<StoredClient> clients_;
+  Provoker provoker_;
+  const std::unique_ptr<FleetBooks> books_;
   std::map<Side, std::vector<const FailpointPlan*>> decks_;  // what is left to die at
   int64_t kills_at_check_ = 0;
-  bool stalled_ = false;
 };
 
 }  // namespace
@@ -280,7 +308,7 @@ int64_t FleetResult::KillsOf(Side side) const {
 FleetResult RunFleet(const FleetOptions& options, const std::function<bool()>& stopping) {
   FleetResult result;
   result.seed = options.seed;
-  result.settings = SettingsOf(options.seed).title;
+  result.settings = SettingsOf(options.seed, options.topology).title;
   FleetCampaign campaign(options, &result);
   const absl::Status status = campaign.Run(stopping);
   campaign.TakeKills();

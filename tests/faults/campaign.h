@@ -1,6 +1,6 @@
-// The kill campaign: fleets of real processes that lose their coordinator and clients by SIGKILL, at every failpoint
-// and at random times, and whose stored state is checked against invariants I1 to I5 of docs/PROTOCOL.md after every
-// few deaths.
+// The kill campaign: fleets of real processes that lose their coordinator, relays and clients by SIGKILL, at every
+// failpoint and at random times, and whose stored state is checked against invariants I1 to I5 of docs/PROTOCOL.md
+// after every few deaths.
 #ifndef TERSE_TESTS_FAULTS_CAMPAIGN_H_
 #define TERSE_TESTS_FAULTS_CAMPAIGN_H_
 
@@ -23,7 +23,7 @@ struct FleetResult {
   // Failpoints that a process of that side was told to die at and did not come by in time.
   std::map<Side, KillCounts> missed;
   // Milliseconds from the new start of a process to the commit of the next round (coordinator), or of the next update
-  // of its own (client), while nothing else is killed.
+  // of its own (relay, client), while nothing else is killed.
   std::map<Side, std::vector<double>> recovery_ms;
   int64_t rounds = 0;  // committed
   int64_t checks = 0;  // of the stored state
@@ -35,12 +35,14 @@ struct FleetResult {
 };
 
 struct FleetOptions {
-  std::string coordinator;  // paths of the executables
-  std::string client;
+  std::string bin;        // directory of grid-coordinator, grid-relay and grid-client
   std::string mutant;     // TERSE_MUTANT of the processes; empty: none
   std::string directory;  // exists and is empty
   std::string address;    // of loopback, that no other fleet has
+  Topology topology = Topology::kFlat;
   uint64_t seed = 0;  // decides settings, order of failpoints and times; the processes' own timing differs each time
+  // Of trees: takes its turn of the failpoints alone, so that one fleet of each kind goes through all of them.
+  bool takes_turns = false;
 };
 
 // Runs one fleet until a process of the right side was told to die once at every failpoint that its settings have, or

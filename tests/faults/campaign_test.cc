@@ -14,14 +14,14 @@ namespace terse {
 namespace {
 
 // Fleets whose processes have this error, until one of them loses or doubles an update; at most so many.
-FleetResult FirstCaught(const std::string& mutant, int most_fleets) {
+FleetResult FirstCaught(const std::string& mutant, Topology topology, int most_fleets) {
   FleetResult result;
   for (int fleet = 0; fleet < most_fleets; ++fleet) {
     const TempDirectory directory;
     FleetOptions options;
-    options.coordinator = TERSE_BIN "/grid-coordinator";
-    options.client = TERSE_BIN "/grid-client";
+    options.bin = TERSE_BIN;
     options.mutant = mutant;
+    options.topology = topology;
     options.directory = directory.path();
     options.address = UniqueAddress(fleet);
     options.seed = fleet;
@@ -32,14 +32,24 @@ FleetResult FirstCaught(const std::string& mutant, int most_fleets) {
 }
 
 TEST(KillCampaign, CountsUpdatesThatAreLostWhenAReceiptSettlesThem) {
-  const FleetResult result = FirstCaught("settle_on_receipt", 6);
+  const FleetResult result = FirstCaught("settle_on_receipt", Topology::kFlat, 6);
   EXPECT_GT(result.lost, 0) << absl::StrJoin(result.problems, "\n");
   EXPECT_EQ(result.doubled, 0) << absl::StrJoin(result.problems, "\n");
 }
 
 TEST(KillCampaign, CountsUpdatesThatAreDoubledWithoutDeduplication) {
-  const FleetResult result = FirstCaught("no_dedupe", 6);
+  const FleetResult result = FirstCaught("no_dedupe", Topology::kFlat, 6);
   EXPECT_GT(result.doubled, 0) << absl::StrJoin(result.problems, "\n");
+}
+
+TEST(KillCampaign, CountsUpdatesThatAreLostWhenARelaySettlesThemBeforeItsOwnIsSealed) {
+  const FleetResult result = FirstCaught("relay_settles_first", Topology::kTree, 4);
+  EXPECT_GT(result.lost + result.doubled, 0) << absl::StrJoin(result.problems, "\n");
+}
+
+TEST(KillCampaign, CountsUpdatesThatAClientKeepsAndPartsWithWhenItMoves) {
+  const FleetResult result = FirstCaught("move_counts_twice", Topology::kTree, 4);
+  EXPECT_GT(result.lost + result.doubled, 0) << absl::StrJoin(result.problems, "\n");
 }
 
 }  // namespace

@@ -8,17 +8,19 @@
 
 namespace terse {
 
-enum class Side { kCoordinator, kClient };
-inline constexpr Side kSides[] = {Side::kCoordinator, Side::kClient};
-absl::string_view SideName(Side side);  // "coordinator", "client"
+enum class Side { kCoordinator, kRelay, kClient };
+inline constexpr Side kSides[] = {Side::kCoordinator, Side::kRelay, Side::kClient};
+absl::string_view SideName(Side side);  // "coordinator", "relay", "client"
 
 // The treatment of the rest of the fleet while a process is to come by its failpoint.
 enum class Provocation {
   kNone,          // rounds go on, which is enough
-  kStall,         // the clients stand still, again and again, until a round's deadline has passed
-  kRestartPeers,  // processes of the other side are killed, so that sessions begin anew
-  kLoseModel,     // the client's cached model is taken away
-  kLoseState,     // the client finds an empty state directory where it had one
+  kStall,         // those below it stand still, again and again, until a round's deadline has passed
+  kRestartPeers,  // processes above or below it are killed, so that sessions begin anew
+  kLoseModel,     // the client's cached model is taken away, or that of a relay's client half
+  kLoseState,     // the process finds an empty state directory where it had one
+  kLeaveClosed,   // a relay dies before that, with a round that is CLOSED
+  kMove,          // relays are killed and stay away for a while, so that their clients move
 };
 
 struct FailpointPlan {
@@ -28,6 +30,9 @@ struct FailpointPlan {
   Provocation provocation = Provocation::kNone;
   FleetTrait trait = FleetTrait::kNone;  // only such fleets come by
 };
+
+// Whether fleets of that topology come by the failpoint on that side.
+bool ComesBy(const FailpointPlan& plan, Topology topology);
 
 // One row per failpoint and side on which it is, in kFailpoints' order.
 absl::Span<const FailpointPlan> FailpointPlans();

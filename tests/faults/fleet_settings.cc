@@ -16,6 +16,8 @@ struct Kind {
   int clients;
   const char* rounds;  // lines of [rounds] besides count, clients and deadline
   FleetTrait trait = FleetTrait::kNone;
+  int relays = 0;
+  bool packed = false;
 };
 
 constexpr Kind kKinds[] = {
@@ -33,14 +35,28 @@ constexpr Kind kKinds[] = {
      FleetTrait::kBuffered},
     {"4 clients, quorum 2, stages of a schedule", 4, "quorum = 2\n", FleetTrait::kPlanned},
     {"3 clients, epochs of four gradients", 3, "mode = 'buffered'\nstaleness = 3\n", FleetTrait::kEpochs},
-    {"4 clients, quorum 2, packed updates", 4, "quorum = 2\n", FleetTrait::kPacked},
+    {"4 clients, quorum 2, packed updates", 4, "quorum = 2\n", FleetTrait::kPacked, 0, true},
 };
-static_assert(std::size(kKinds) == kSettingsKinds);
+
+// Where clients move, the coordinator goes on with one relay: the others may have no clients.
+constexpr Kind kTreeKinds[] = {
+    {"2 relays, 2 clients each", 4, "quorum = 2\n", FleetTrait::kNone, 2},
+    {"2 relays, 2 clients each, which move", 4, "quorum = 1\n", FleetTrait::kMoves, 2},
+    {"3 relays, 2 clients each, which move", 6, "quorum = 1\n", FleetTrait::kMoves, 3},
+    {"2 relays, 2 clients each, which move; packed updates", 4, "quorum = 1\n", FleetTrait::kMoves, 2, true},
+};
+
+constexpr double kDeadlineSeconds = 0.25;
+// A round of a tree takes the way through two levels, and a round of its relays has four fifths of the time.
+constexpr double kTreeDeadlineSeconds = 0.5;
 
 // Where updates are forwarded, the log says whose they were. With bf16 means, or plain float32, all values of clients
 // stay on a dyadic grid, on which float additions are exact.
-const char* CodecLines(FleetTrait trait) {
-  switch (trait) {
+const char* CodecLines(const Kind& kind) {
+  if (kind.packed) {
+    return "name = 'sbc'\ndensity = 0.1\nmean_precision = 'bf16'\npositions = 'shared'\ndownstream = 'forward'\n";
+  }
+  switch (kind.trait) {
     case FleetTrait::kChunks:
       return "name = 'dense'\ndownstream = 'forward'\n";
     case FleetTrait::kServerState:
@@ -56,10 +72,9 @@ const char* CodecLines(FleetTrait trait) {
       return "name = 'dense'\nfeedback = 'discard'\ndownstream = 'low_precision'\n"
              "[downstream]\nbits = 8\n[server]\noptimizer = 'acc_svrg'\nlearning_rate = 0.01\nepoch_length = 4\n";
     case FleetTrait::kPacked:
-      return "name = 'sbc'\ndensity = 0.1\nmean_precision = 'bf16'\npositions = 'shared'\ndownstream = 'forward'\n";
     case FleetTrait::kNone:
     case FleetTrait::kBuffered:
-    case FleetTrait::kRelays:
+    case FleetTrait::kMoves:
       break;
   }
   return "name = 'sbc'\ndensity = 0.02\nmean_precision = 'bf16'\ndownstream = 'forward'\n";
@@ -74,19 +89,29 @@ absl::StatusOr<RunConfig> FleetSettings::config() const {
   return ToCore(config);
 }
 
-FleetSettings SettingsOf(uint64_t seed) {
-  const Kind& kind = kKinds[seed % kSettingsKinds];
+int SettingsKinds(Topology topology) {
+  return static_cast<int>(topology == Topology::kTree ? std::size(kTreeKinds) : std::size(kKinds));
+}
+
+FleetSettings SettingsOf(uint64_t seed, Topology topology) {
+  const uint64_t turn = seed % SettingsKinds(topology);
+  const Kind& kind = topology == Topology::kTree ? kTreeKinds[turn] : kKinds[turn];
   FleetSettings settings;
   settings.title = kind.title;
+  settings.relays = kind.relays;
   settings.clients = kind.clients;
   settings.trait = kind.trait;
-  // Checkpoints and rounds are kept, so that the log and its rows have every update.
-  settings.run_file = absl::StrCat(
-      "name = '", kCampaignRun, "'\nseed = ", seed % 1000000,
-      "\n[train]\nlocal_steps = 1\noptimizer = {name = 'sgd', momentum = 0.0, learning_rate = 1.0}\n", "[codec]\n",
-      CodecLines(kind.trait), "[rounds]\ncount = 100000000\nclients = ", kind.clients,
-      "\ndeadline_seconds = ", kDeadlineSeconds, "\nevaluate_every = 50\n", kind.rounds,
-      "[clients]\nset_aside_after = 0\n[ledger]\nkeep_rounds = 0\n[checkpoints]\nevery = 10\nkeep = 1000\n");
+  settings.deadline_seconds = kind.relays > 0 ? kTreeDeadlineSeconds : kDeadlineSeconds;
+  // A client that moves finds no shard that is free, so that all have the same data. Checkpoints and rounds are kept,
+  // so that the log and its rows have every update.
+  settings.run_file =
+      absl::StrCat("name = '", kCampaignRun, "'\nseed = ", seed % 1000000,
+                   "\n[train]\nlocal_steps = 1\noptimizer = {name = 'sgd', momentum = 0.0, learning_rate = 1.0}\n",
+                   kind.relays > 0 ? "[data]\npartition = 'all'\n" : "", "[codec]\n", CodecLines(kind),
+                   "[rounds]\ncount = 100000000\nclients = ", kind.relays > 0 ? kind.relays : kind.clients,
+                   "\ndeadline_seconds = ", settings.deadline_seconds, "\nevaluate_every = 50\n", kind.rounds,
+                   "[clients]\nset_aside_after = 0\n[ledger]\nkeep_rounds = 0\n[checkpoints]\nkeep = 1000\nevery = ",
+                   kind.relays > 0 ? 5 : 10, "\n");
   return settings;
 }
 

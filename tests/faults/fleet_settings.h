@@ -1,5 +1,5 @@
 // The runs of the kill campaign: small fleets with exact deltas (tests/testing/grid_trainer.h), each with other rules
-// for who takes part in a round and when it closes.
+// for who takes part in a round and when it closes, or with relays between the coordinator and its clients.
 #ifndef TERSE_TESTS_FAULTS_FLEET_SETTINGS_H_
 #define TERSE_TESTS_FAULTS_FLEET_SETTINGS_H_
 
@@ -22,14 +22,23 @@ enum class FleetTrait {
   kPlanned,      // a controller changes local steps and density while the run goes on
   kEpochs,       // the same, with gradients that are dropped when they come too late
   kPacked,       // updates travel packed with what both ends keep of the ones before
-  kRelays        // clients move between coordinators of one root: no fleet of the campaign has such
+  kMoves         // relays, and clients that know the other relays' addresses too, to which they move
 };
+
+// Whether a fleet has a level of relays.
+enum class Topology { kFlat, kTree };
 
 struct FleetSettings {
   std::string title;  // one line for people
-  int clients = 0;
+  int relays = 0;     // 0: the clients are connected to the coordinator
+  int clients = 0;    // in all; with relays, each has as many
   FleetTrait trait = FleetTrait::kNone;
+  double deadline_seconds = 0;
   std::string run_file;  // TOML
+
+  bool moves() const { return trait == FleetTrait::kMoves; }
+  // The clients of each relay, which are also the updates of each of its rounds: so all means are exact.
+  int clients_each() const { return relays == 0 ? 0 : clients / relays; }
 
   const Layout& layout() const;
   // Parses the run file.
@@ -37,11 +46,10 @@ struct FleetSettings {
 };
 
 inline constexpr char kCampaignRun[] = "campaign";
-inline constexpr double kDeadlineSeconds = 0.25;
 
 // Kinds of settings take turns with the seed, so that so many seeds in a row have them all.
-inline constexpr int kSettingsKinds = 11;
-FleetSettings SettingsOf(uint64_t seed);
+int SettingsKinds(Topology topology);
+FleetSettings SettingsOf(uint64_t seed, Topology topology);
 
 }  // namespace terse
 

@@ -33,7 +33,10 @@ struct Options {
   std::string scratch;
   std::string mutant;
   uint64_t seed = 1;
+  Topology topology = Topology::kFlat;
+  bool each_kind = false;
   int64_t fleets = 0;
+  int64_t kills = 0;
   int64_t coordinator_kills = 0;
   int64_t client_kills = 0;
   double seconds = 0;
@@ -93,9 +96,10 @@ class Campaign {
       const uint64_t seed = next_seed_.fetch_add(1);
       if (options_.fleets > 0 && seed >= options_.seed + options_.fleets) return;
       FleetOptions fleet;
-      fleet.coordinator = options_.bin + "/grid-coordinator";
-      fleet.client = options_.bin + "/grid-client";
+      fleet.bin = options_.bin;
       fleet.mutant = options_.mutant;
+      fleet.topology = options_.topology;
+      fleet.takes_turns = options_.each_kind;
       fleet.seed = seed;
       fleet.directory = absl::StrCat(options_.scratch, "/seed-", seed);
       fleet.address = UniqueAddress(slot);
@@ -112,15 +116,25 @@ class Campaign {
 
   bool Enough() const {
     if (Interrupted()) return true;
-    return options_.fleets == 0 && kills_[0] >= options_.coordinator_kills && kills_[1] >= options_.client_kills;
+    return options_.fleets == 0 && KillsLeft() == 0;
   }
+
+  // Returns how many processes are still to be killed, of all or of one side.
+  int64_t KillsLeft() const {
+    int64_t total = 0;
+    for (const std::atomic<int64_t>& of_side : kills_) total += of_side;
+    return std::max({options_.kills - total, options_.coordinator_kills - kills_[Index(Side::kCoordinator)],
+                     options_.client_kills - kills_[Index(Side::kClient)], int64_t{0}});
+  }
+
+  static int Index(Side side) { return static_cast<int>(side); }
 
   void Take(const FleetResult& result, const std::string& directory) {
     const std::lock_guard<std::mutex> lock(mutex_);
     std::printf("%s\n", ToJson(result).dump().c_str());
     std::fflush(stdout);
     for (const Side side : kSides) {
-      kills_[static_cast<int>(side)] += result.KillsOf(side);
+      kills_[Index(side)] += result.KillsOf(side);
       for (const auto& [where, count] : result.kills.at(side)) hit_.insert({side, where});
     }
     lost_ += result.lost;
@@ -138,23 +152,23 @@ class Campaign {
 
   void ReportProgress() const {
     const double seconds = absl::ToDoubleSeconds(absl::Now() - begin_);
-    const int64_t wanted[] = {options_.coordinator_kills, options_.client_kills};
-    double left = 0;
-    for (const int side : {0, 1}) {
-      left = std::max(left, seconds * (wanted[side] - kills_[side]) / std::max<int64_t>(1, kills_[side]));
+    std::vector<std::string> parts;
+    int64_t total = 0;
+    for (const Side side : kSides) {
+      if (side == Side::kRelay && options_.topology == Topology::kFlat) continue;
+      parts.push_back(absl::StrCat(kills_[Index(side)].load(), " ", SideName(side)));
+      total += kills_[Index(side)];
     }
-    absl::FPrintF(stderr,
-                  "campaign: %d coordinator and %d client kills in %.0f s, %.1f a second; lost %d, doubled %d%s\n",
-                  kills_[0].load(), kills_[1].load(), seconds, (kills_[0] + kills_[1]) / seconds, lost_, doubled_,
-                  options_.fleets > 0 ? "" : absl::StrFormat("; about %.0f s left", left));
+    absl::FPrintF(stderr, "campaign: %s kills in %.0f s, %.1f a second; lost %d, doubled %d%s\n",
+                  absl::StrJoin(parts, ", "), seconds, total / seconds, lost_, doubled_,
+                  options_.fleets > 0 ? "" : absl::StrFormat("; %d to go", KillsLeft()));
   }
 
   // A campaign that was not cut short has been everywhere.
   int Conclude() const {
     bool complete = !Interrupted();
     for (const FailpointPlan& plan : FailpointPlans()) {
-      // Tests of the client's state and of its session die where only clients of relays come by.
-      if (plan.trait == FleetTrait::kRelays) continue;
+      if (!ComesBy(plan, options_.topology)) continue;
       if (!complete || hit_.count({plan.side, std::string(plan.name)}) > 0) continue;
       std::fprintf(stderr,
                    "terse-campaign: no %s ever died at %s; see what it needs in tests/faults/failpoint_plan.cc\n",
@@ -187,13 +201,17 @@ std::string DefaultScratch() {
 }
 
 int ParseOptions(int argc, char** argv, Options* options) {
-  CLI::App app("terse-campaign: kills coordinators and clients and checks that no update is lost or doubled.");
+  CLI::App app("terse-campaign: kills coordinators, relays and clients and checks that no update is lost or doubled.");
   options->scratch = DefaultScratch();
   app.add_option("--coordinator-kills", options->coordinator_kills, "go on until so many coordinators were killed");
   app.add_option("--client-kills", options->client_kills, "and so many clients");
+  app.add_option("--kills", options->kills, "and so many processes in all");
   app.add_option("--fleets", options->fleets, "instead: so many fleets, each through every failpoint");
+  app.add_flag("--each-kind", options->each_kind,
+               "instead: one fleet of each kind of settings; with --relays, all through every failpoint together");
   app.add_flag_callback(
-      "--each-kind", [options] { options->fleets = kSettingsKinds; }, "instead: one fleet of each kind of settings");
+      "--relays", [options] { options->topology = Topology::kTree; },
+      "fleets with relays between the coordinator and its clients");
   app.add_option("--seconds", options->seconds, "end after so long, with what was done; 0: no limit");
   app.add_option("--seed", options->seed, "of the first fleet; the next ones count up")->capture_default_str();
   app.add_option("--parallel", options->parallel, "fleets side by side")
@@ -201,15 +219,17 @@ int ParseOptions(int argc, char** argv, Options* options) {
       ->capture_default_str();
   app.add_option("--scratch", options->scratch, "directory for the fleets; a failed one stays there")
       ->capture_default_str();
-  app.add_option("--bin", options->bin, "directory of grid-coordinator and grid-client")
+  app.add_option("--bin", options->bin, "directory of grid-coordinator, grid-relay and grid-client")
       ->check(CLI::ExistingDirectory)
       ->capture_default_str();
   app.add_option("--mutant", options->mutant, "a known error for all processes, to see it caught")
       ->check(CLI::IsMember(std::vector<std::string>(std::begin(kMutantNames), std::end(kMutantNames))));
   try {
     app.parse(argc, argv);
-    if (options->fleets + options->coordinator_kills + options->client_kills <= 0) {
-      throw CLI::ValidationError("say how long", "with --coordinator-kills, --client-kills, --fleets or --each-kind");
+    if (options->each_kind) options->fleets = SettingsKinds(options->topology);
+    if (options->fleets + options->kills + options->coordinator_kills + options->client_kills <= 0) {
+      throw CLI::ValidationError("say how long",
+                                 "with --kills, --coordinator-kills, --client-kills, --fleets or --each-kind");
     }
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;

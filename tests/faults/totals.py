@@ -1,12 +1,13 @@
 """Adds up the runs of tests/campaign.sh: totals.py FILE COMMAND
 
-FILE is JSON, tests/reliability.json; commands that change it replace it at once, so an end at any time loses nothing.
+FILE is JSON, tests/reliability.json, or tests/reliability-relays.json of fleets with relays; commands that change it
+replace it at once, so an end at any time loses nothing.
 
   add-fleets            standard input has the lines of terse-campaign, one JSON object per fleet
   add-simulation SEED   standard input has what terse-schedules --json printed; SEED was its first
-  get KEY               a number of the summary: next_seed, next_schedule, coordinator_kills, client_kills, power_losses
+  get KEY               a number of the summary: next_seed, next_schedule, kills, relay_kills, power_losses ...
   summary               everything in one line of JSON
-  write-table README    puts the table between the two marker lines of README
+  write-table README    puts the table between the two marker lines of README: those of relays where some were killed
 """
 
 import collections
@@ -17,10 +18,10 @@ import pathlib
 import signal
 import sys
 
-SIDES = ("coordinator", "client")
+SIDES = ("coordinator", "relay", "client")
 RANDOMLY = "at random"
-BEGIN = "<!-- campaign: begin -->"
-END = "<!-- campaign: end -->"
+MARKS = "<!-- campaign: begin -->", "<!-- campaign: end -->"
+RELAY_MARKS = "<!-- relay campaign: begin -->", "<!-- relay campaign: end -->"
 BUCKETS_PER_OCTAVE = 8  # of recovery times: a bucket's bounds are 9% apart
 
 
@@ -34,7 +35,11 @@ def empty():
 
 
 def load(path):
-    return json.loads(path.read_text()) if path.exists() else empty()
+    """Totals that were written before there were relays have none."""
+    totals = json.loads(path.read_text()) if path.exists() else empty()
+    for by_side in ("kills", "missed", "recovery_ms_buckets"):
+        totals[by_side] = {side: totals[by_side].get(side, {}) for side in SIDES}
+    return totals
 
 
 def save(path, totals):
@@ -88,6 +93,15 @@ def kills_of(totals, side):
     return sum(totals["kills"][side].values())
 
 
+def has_relays(totals):
+    return kills_of(totals, "relay") > 0
+
+
+def sides_of(totals):
+    """Those that the table has columns for."""
+    return [side for side in SIDES if side != "relay" or has_relays(totals)]
+
+
 def summary(totals):
     figures = totals["simulation"]["figures"]
     result = {f"{side}_kills": kills_of(totals, side) for side in SIDES}
@@ -115,44 +129,57 @@ def overview(totals):
     figures = summary(totals)
     recovery = figures["recovery_ms"]
     simulated = totals["simulation"]["figures"]
-    return [
-        row("", "coordinator", "client"),
-        "|---|---:|---:|",
-        row("processes killed", *(figures[f"{side}_kills"] for side in SIDES)),
-        row("... of them at a failpoint", *(figures[f"{side}_kills"] - totals["kills"][side].get(RANDOMLY, 0) for side in SIDES)),
-        row("... of them at random times", *(totals["kills"][side].get(RANDOMLY, 0) for side in SIDES)),
-        row("recovery, p50", *(f"{recovery[side]['p50']} ms" for side in SIDES)),
-        row("recovery, p99", *(f"{recovery[side]['p99']} ms" for side in SIDES)),
+    sides = sides_of(totals)
+    lines = [
+        row("", *sides),
+        "|---|" + "---:|" * len(sides),
+        row("processes killed", *(figures[f"{side}_kills"] for side in sides)),
+        row("... of them at a failpoint", *(figures[f"{side}_kills"] - totals["kills"][side].get(RANDOMLY, 0) for side in sides)),
+        row("... of them at random times", *(totals["kills"][side].get(RANDOMLY, 0) for side in sides)),
+        row("recovery, p50", *(f"{recovery[side]['p50']} ms" for side in sides)),
+        row("recovery, p99", *(f"{recovery[side]['p99']} ms" for side in sides)),
         "",
         row("", ""),
         "|---|---:|",
         row("fleets, seeds", f"{totals['fleets']:,}, {totals['first_seed']} to {totals['next_seed'] - 1}"),
         row("rounds committed by them", totals["rounds"]),
         row("checks of the stored state", totals["checks"]),
+    ]
+    simulations = [
         row("simulated schedules", figures["schedules"]),
         row("power losses in them", figures["power_losses"]),
         row("kills in them", simulated.get("coordinator_kills", 0) + simulated.get("client_kills", 0)),
         row("rounds committed in them", simulated.get("rounds_committed", 0)),
+    ]
+    harm = [
         row("**updates lost**", f"**{figures['lost']}**"),
         row("**updates doubled**", f"**{figures['doubled']}**"),
     ]
+    return lines + ([] if has_relays(totals) else simulations) + harm
 
 
 def by_failpoint(totals):
     simulated = totals["simulation"]["failpoints"]
-    names = sorted((set(totals["kills"]["coordinator"]) | set(totals["kills"]["client"])) - {RANDOMLY})
-    lines = [row("failpoint", "coordinators killed there", "clients killed there", "met in simulations"), "|---|---:|---:|---:|"]
+    sides = sides_of(totals)
+    names = sorted(set().union(*(totals["kills"][side] for side in sides)) - {RANDOMLY})
+    extra = [] if has_relays(totals) else ["met in simulations"]
+    lines = [
+        row("failpoint", *(f"{side}s killed there" for side in sides), *extra),
+        "|---|" + "---:|" * (len(sides) + len(extra)),
+    ]
     for name in names:
-        lines.append(row(f"`{name}`", *(totals["kills"][side].get(name, 0) or "" for side in SIDES), simulated.get(name, 0)))
+        counts = [totals["kills"][side].get(name, 0) or "" for side in sides]
+        lines.append(row(f"`{name}`", *counts, *([simulated.get(name, 0)] if extra else [])))
     return lines
 
 
 def write_table(totals, readme):
     text = readme.read_text()
-    head, rest = text.split(BEGIN)
-    tail = rest.split(END)[1]
+    begin, end = RELAY_MARKS if has_relays(totals) else MARKS
+    head, rest = text.split(begin)
+    tail = rest.split(end)[1]
     table = "\n".join(overview(totals) + [""] + by_failpoint(totals))
-    readme.write_text(f"{head}{BEGIN}\n\n{table}\n\n{END}{tail}")
+    readme.write_text(f"{head}{begin}\n\n{table}\n\n{end}{tail}")
 
 
 def main(arguments):

@@ -64,16 +64,22 @@ absl::StatusOr<std::vector<std::string>> AppliedUpdates(RunStore* store, int64_t
   return applied;
 }
 
-// Adds what the client will still send: dense - decode(minus), or less the sealed update that is in the model already.
-absl::Status AddResidual(const Codec& codec, const StoredState& state, Id128 last_applied, std::vector<double>* sum) {
-  for (size_t i = 0; i < state.dense.size(); ++i) (*sum)[i] += state.dense[i];
-  if (!state.sealed.has_value()) {
-    return state.minus.empty() ? absl::OkStatus() : AddTo(codec, state.minus, -1.0, sum);
-  }
-  return state.sealed->update_id == last_applied ? AddTo(codec, state.sealed->message, -1.0, sum) : absl::OkStatus();
-}
-
 }  // namespace
+
+absl::Status AddHeldBack(const Codec& codec, const StoredState& state, absl::FunctionRef<bool(Id128)> is_applied,
+                         double times, std::vector<double>* sum) {
+  for (size_t i = 0; i < state.dense.size(); ++i) (*sum)[i] += times * state.dense[i];
+  // A sealed update is part of `dense`, one that was parted with is not.
+  if (!state.minus.empty()) TERSE_RETURN_IF_ERROR(AddTo(codec, state.minus, -times, sum));
+  if (state.sealed.has_value() && is_applied(state.sealed->update_id)) {
+    TERSE_RETURN_IF_ERROR(AddTo(codec, state.sealed->message, -times, sum));
+  }
+  for (const PartedLineage& parted : state.parted) {
+    if (!parted.sealed.has_value() || is_applied(parted.sealed->update_id)) continue;
+    TERSE_RETURN_IF_ERROR(AddTo(codec, parted.sealed->message, times, sum));
+  }
+  return absl::OkStatus();
+}
 
 absl::StatusOr<std::vector<absl::string_view>> UpdatesOfForward(absl::string_view downstream) {
   const char form = downstream.empty() ? '\0' : downstream[0];
@@ -111,7 +117,8 @@ absl::StatusOr<std::vector<double>> ConservationDifference(RunStore* store, cons
   }
   TERSE_ASSIGN_OR_RETURN(const std::vector<std::string> applied, AppliedUpdates(store, client, baseline.version));
   for (const std::string& update : applied) TERSE_RETURN_IF_ERROR(AddTo(codec, update, 1.0, &difference));
-  TERSE_RETURN_IF_ERROR(AddResidual(codec, state, record.last_applied, &difference));
+  const auto is_applied = [&record](Id128 update_id) { return update_id == record.last_applied; };
+  TERSE_RETURN_IF_ERROR(AddHeldBack(codec, state, is_applied, 1.0, &difference));
   for (int64_t step = baseline.generation; step < state.generation; ++step) {
     const std::vector<float> delta = GridDelta(client, step, codec.layout());
     for (size_t i = 0; i < delta.size(); ++i) difference[i] -= delta[i];

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -31,13 +32,20 @@ absl::StatusOr<std::vector<absl::string_view>> UpdatesOfForward(absl::string_vie
 // the downstream message itself.
 absl::StatusOr<std::string> ForwardOf(RunStore* store, const LogMessage& entry);
 
-// Applied updates + residual - sealed deltas, element by element; all zero when CheckConservation passes. INTERNAL when
+// Adds to `sum`, `times` over, what a client, or a relay, has of its training for itself alone: its residual, and what
+// it has sealed or parted with and nobody has applied. `is_applied` says whether an update counts in the books of the
+// coordinator or relay for which it was sealed. Fails when a message does not decode.
+absl::Status AddHeldBack(const Codec& codec, const StoredState& state, absl::FunctionRef<bool(Id128)> is_applied,
+                         double times, std::vector<double>* sum);
+
+// Applied updates + what the client holds back - sealed deltas, element by element, for a client whose applied updates
+// are all in `store`; all zero when CheckConservation passes. INTERNAL when
 // the two sides do not agree about the last update, or the log does not fit the rounds.
 absl::StatusOr<std::vector<double>> ConservationDifference(RunStore* store, const Codec& codec, int64_t client,
                                                            const StoredState& state, const Baseline& baseline);
 
-// I1 and I2: sum of the client's committed updates since the baseline + its effective residual == sum of the deltas
-// that it sealed since then, bit for bit. Needs the whole log, trainers of tests/testing/grid_trainer.h and either mode
+// I1 and I2: sum of the client's committed updates since the baseline + what it holds back == sum of the deltas that it
+// sealed since then, bit for bit. Needs the whole log, trainers of tests/testing/grid_trainer.h and either mode
 // forward or a server with a state, whose aggregates say what was applied. Reads the stored state, so the client should
 // be down. INTERNAL naming the first element that differs.
 absl::Status CheckConservation(RunStore* store, const Codec& codec, int64_t client, const StoredState& state,

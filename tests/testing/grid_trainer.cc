@@ -101,14 +101,20 @@ absl::Status GridTrainer::RestoreState(absl::string_view state) {
   return absl::OkStatus();
 }
 
-TrainerFactory GridTrainerFactory(const Layout& layout, bool starts) {
-  return [&layout, starts](const RunConfig& config, const Shard& shard,
-                           absl::string_view) -> absl::StatusOr<std::unique_ptr<LocalTrainer>> {
-    return std::unique_ptr<LocalTrainer>(std::make_unique<GridTrainer>(shard.index, layout, starts));
+TrainerFactory GridTrainerFactory(const Layout& layout, bool starts, absl::optional<int64_t> client) {
+  return [&layout, starts, client](const RunConfig& config, const Shard& shard,
+                                   absl::string_view) -> absl::StatusOr<std::unique_ptr<LocalTrainer>> {
+    return std::unique_ptr<LocalTrainer>(std::make_unique<GridTrainer>(client.value_or(shard.index), layout, starts));
   };
 }
 
 bool EnvironmentGridStarts() { return std::getenv("TERSE_GRID_STARTS") != nullptr; }
+
+absl::optional<int64_t> EnvironmentGridClient() {
+  const char* const text = std::getenv("TERSE_GRID_CLIENT");
+  int64_t client = 0;
+  return text != nullptr && absl::SimpleAtoi(text, &client) ? absl::make_optional(client) : absl::nullopt;
+}
 
 absl::StatusOr<Evaluation> GridEvaluator::Evaluate(absl::Span<const float> weights) {
   double sum = 0;

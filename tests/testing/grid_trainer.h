@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
 #include "absl/types/span.h"
 #include "core/layout.h"
 #include "core/trainer.h"
@@ -67,10 +68,14 @@ class GridTrainer : public LocalTrainer {
   int64_t calls_ = 0;
 };
 
-// `layout` must outlive the trainers. `starts`: they make version 0 by themselves.
-TrainerFactory GridTrainerFactory(const Layout& layout = GridLayout(), bool starts = false);
+// `layout` must outlive the trainers. `starts`: they make version 0 by themselves. `client`: they are all that
+// client's, whatever its shard is, which is another one after a move between relays.
+TrainerFactory GridTrainerFactory(const Layout& layout = GridLayout(), bool starts = false,
+                                  absl::optional<int64_t> client = absl::nullopt);
 // Returns whether TERSE_GRID_STARTS is in the environment, for the processes of end-to-end tests.
 bool EnvironmentGridStarts();
+// Returns the number in TERSE_GRID_CLIENT, likewise; nullopt where that is not set.
+absl::optional<int64_t> EnvironmentGridClient();
 
 // Accuracy is a pure function of the weights, in 0..1.
 class GridEvaluator : public Evaluator {
