@@ -108,14 +108,17 @@ relays_env() {
   printf 'RELAYS=%s\nRELAY_CLIENTS=%s\n' "${addresses[*]}" $((clients / relays))
 }
 
-# The second coordinator and the relays beside the first coordinator, in Prometheus' settings.
+# With relays, they and the second coordinator are read too. The label `store` tells the alerts which of them stand by for
+# each other.
 prometheus_settings() {
-  local relay more=''
-  if [[ -n "$relays" ]]; then
-    more=', "coordinator-2:7780"'
-    for relay in $(seq "$relays"); do more+=", \"relay-$relay:7780\""; done
+  if [[ -z "$relays" ]]; then
+    cat "$here/prometheus.yml"
+    return
   fi
-  sed "s/\"coordinator:7780\"/&$more/" "$here/prometheus.yml"
+  local relay targets=()
+  for relay in $(seq "$relays"); do targets+=("\"relay-$relay:7780\""); done
+  sed 's/"coordinator:7780"/&, "coordinator-2:7780"/' "$here/prometheus.yml"
+  printf '        labels: {store: database}\n      - targets: [%s]\n' "$(IFS=,; echo "${targets[*]}")"
 }
 
 main() {
