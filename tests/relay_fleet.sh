@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # A tree of relays in containers with a real Docker Engine: two coordinators on PostgreSQL with a synchronous standby, two
-# relays and their clients, over TLS. The coordinator that serves, each of the relays and the primary of the database are
-# killed while the run goes on, and nothing may be lost. Then the same files as a stack of a one-node swarm.
+# relays and their clients, over TLS. The coordinator that serves, each of the relays, the standby and the primary of the
+# database are killed while the run goes on, and nothing may be lost. Then the same files as a stack of a one-node swarm.
 set -euo pipefail
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -148,6 +148,18 @@ kill_relay() {
   soon "$name is back" is_healthy "$killed"
 }
 
+# Commits wait for the standby, and with them the rounds.
+kill_standby() {
+  local before
+  docker kill --signal KILL "${databases[1]}" >/dev/null
+  sleep 3
+  before=$(round)
+  sleep 5
+  check "no round is committed without the standby" not is_past_round $((before + 1))
+  docker start "${databases[1]}" >/dev/null
+  rounds_go_on "when it is back"
+}
+
 has_said() {
   grep -q "$2" <(docker logs "$1" 2>&1)
 }
@@ -259,6 +271,8 @@ main() {
   kill_relay 0 1
   step "the other relay is killed"
   kill_relay 1 0
+  step "the standby of the database is killed"
+  kill_standby
   step "the primary of the database is killed"
   kill_database
   step "the rest of the run"
