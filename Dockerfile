@@ -73,6 +73,7 @@ RUN ldconfig && \
 COPY --from=build /src/build/programs/bin/terse-coordinator /src/build/programs/bin/terse-client \
   /src/build/programs/bin/terse-client-torch /src/build/programs/bin/terse-relay /src/build/programs/bin/terse-simulate \
   /src/build/programs/bin/tersectl /usr/local/bin/
+COPY deploy/compose/health.sh /usr/local/bin/terse-health
 COPY deploy/runs /etc/terse/runs
 COPY LICENSE /usr/share/doc/terse/LICENSE
 USER terse
@@ -81,7 +82,7 @@ VOLUME /state
 ENV OMP_NUM_THREADS=1 TERSE_ADMIN=unix:/state/admin.sock
 EXPOSE 7700
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 \
-  CMD ["tersectl", "status"]
+  CMD ["terse-health"]
 CMD ["terse-coordinator", "--run-file", "/etc/terse/runs/demo.toml", "--state", "/state", "--listen", "0.0.0.0:7700", \
   "--tls", "/etc/terse/tls"]
 

@@ -70,15 +70,35 @@ check_inputs() {
   [[ -z "$3" || "$3" =~ ^[1-9][0-9]{0,4}$ ]] || fail "--clients must be a number from 1 to 99999, not '$3'"
 }
 
-# adjusted_run_file FILE NAME CLIENTS: FILE with the run's name and the number of its clients, otherwise as it is.
+# run_file_clients FILE [RELAYS]: how many clients the run is for: 4 when it says nothing. With relays these are the parts of
+# the data, where the file says how many there are.
+run_file_clients() {
+  local clients=''
+  [[ -z "${2:-}" ]] || clients=$(run_file_value "$1" data shards)
+  [[ "$clients" =~ ^[1-9] ]] || clients=$(run_file_value "$1" rounds clients)
+  printf '%s' "${clients:-4}"
+}
+
+# check_relays RELAYS CLIENTS: whether there can be so many relays, or none.
+check_relays() {
+  [[ -z "$1" || "$1" =~ ^[1-9][0-9]{0,2}$ ]] || fail "--relays must be a number from 1 to 999, not '$1'"
+  [[ -z "$1" || "$1" -le "$2" ]] || fail "$1 relays need $1 clients or more, and there are $2; see --clients"
+}
+
+# adjusted_run_file FILE NAME CLIENTS [RELAYS]: FILE with the run's name and the number of its clients, otherwise as it is.
+# With relays it is they whom the run counts as its clients, and the clients' number is that of the data's parts, where the
+# data is cut.
 adjusted_run_file() {
-  local text
+  local text members=${4:-$3}
   text=$(<"$1")
   if [[ "$(run_file_value "$1" '' name)" != "$2" ]]; then
     text=$(run_file_set <(printf '%s\n' "$text") '' name "\"$2\"")
   fi
-  if [[ "$(run_file_value "$1" rounds clients)" != "$3" ]]; then
-    text=$(run_file_set <(printf '%s\n' "$text") rounds clients "$3") || fail "'$1' has no table [rounds]; add one"
+  if [[ "$(run_file_value "$1" rounds clients)" != "$members" ]]; then
+    text=$(run_file_set <(printf '%s\n' "$text") rounds clients "$members") || fail "'$1' has no table [rounds]; add one"
+  fi
+  if [[ -n "${4:-}" && "$(run_file_value "$1" data partition)" != all ]]; then
+    text=$(run_file_set <(printf '%s\n' "$text") data shards "$3") || fail "'$1' has no table [data]; add one"
   fi
   printf '%s\n' "$text"
 }
@@ -91,7 +111,7 @@ run_file_with_model() {
   run_file_set <(printf '%s\n' "$text") model hash "\"$hash\""
 }
 
-# open_run_folder OUT NAME FILE CLIENTS DATA: sets run_folder and run_name, and says which folder it is. A folder of
+# open_run_folder OUT NAME FILE CLIENTS DATA [RELAYS]: sets run_folder and run_name, and says which folder it is. A folder of
 # that name is resumed when it holds the same run, unfinished and of nobody else; otherwise NAME-2, NAME-3 ... is taken.
 # The folder stays locked until this process and its children end.
 open_run_folder() {
@@ -106,7 +126,7 @@ open_run_folder() {
     run_name=$name
     [[ $number -eq 1 ]] || run_name=$name-$number
     run_folder=$out/$run_name
-    adjusted_run_file "$file" "$run_name" "$clients" >"$wanted"
+    adjusted_run_file "$file" "$run_name" "$clients" "${6:-}" >"$wanted"
     if mkdir "$run_folder" 2>/dev/null; then
       lock_run_folder
       cat "$wanted" >"$run_folder/run.toml"

@@ -8,10 +8,13 @@ readonly root
 readonly TERSE_PROGRAM=tests/fleet.sh
 # shellcheck source=deploy/lib.sh
 source "$root/deploy/lib.sh"
+# shellcheck source=deploy/compose/containers.sh
+source "$root/deploy/compose/containers.sh"
 # shellcheck source=tests/checks.sh
 source "$root/tests/checks.sh"
+# shellcheck source=tests/fleets.sh
+source "$root/tests/fleets.sh"
 readonly clients=8 rounds=80 partition_rounds=4
-readonly image=terse-fleet:local prometheus_image=terse-prometheus:local
 
 usage() {
   cat <<'USAGE'
@@ -37,12 +40,7 @@ parse_arguments() {
       *) fail "unknown argument '$1'; see $TERSE_PROGRAM --help" ;;
     esac
   done
-  [[ $EUID -eq 0 ]] || fail "it looks into containers' files and processes; run it as root"
-  docker info >/dev/null 2>&1 || fail "no Docker Engine answers; start it (service docker start) and try again"
-  local tool
-  for tool in docker-compose curl python3; do
-    command -v "$tool" >/dev/null || fail "$tool is missing; run: apt-get install $tool"
-  done
+  check_machine
 }
 
 build_images() {
@@ -53,79 +51,11 @@ build_images() {
   build_one $image --target fleet "$root"
 }
 
-# build_one IMAGE ARGUMENT...
-build_one() {
-  docker build -t "$@" >"$work/build.log" 2>&1 </dev/null || fail "the image $1 did not build" "$work/build.log"
-  say "image $1, $(docker image inspect --format '{{.Size}}' "$1" | awk '{printf "%.0f MB", $1 / 1e6}')"
-}
-
-# run_file NAME: rounds go on with four of the eight, after four seconds.
-run_file() {
-  cat <<RUN
-name = "$1"
-[model]
-name = "lenet5_caffe"
-[data]
-name = "mnist"
-partition = "iid"
-[train]
-local_steps = 2
-batch_size = 16
-[train.optimizer]
-name = "adam"
-learning_rate = 0.001
-[codec]
-name = "sbc"
-density = 0.01
-[rounds]
-count = $rounds
-clients = $clients
-quorum = 4
-deadline_seconds = 4
-evaluate_every = 20
-[clients]
-set_aside_after = 0
-RUN
-}
-
-compose() {
-  docker-compose -p "$project" -f "$root/deploy/compose/fleet.yml" -f "$root/deploy/compose/ports.yml" "$@" </dev/null \
-    2>>"$work/compose.log"
-}
-
-# tersectl in the coordinator's container.
-ctl() {
-  docker exec "$coordinator" tersectl "$@" </dev/null
-}
-
-# value EXPRESSION: of the JSON on standard input, which is `it`.
-value() {
-  python3 -c 'import json, sys; it = json.load(sys.stdin); print(eval(sys.argv[1]))' "$1"
-}
-
-round() {
-  ctl status --json | value 'it["round"]'
-}
-
-is_past_round() {
-  [[ "$(round)" -gt "$1" ]]
-}
-
-has_clients() {
-  [[ "$(ctl clients --json | value 'sum(one["state"] != "away" for one in it)')" == "$1" ]]
-}
-
-is_over() {
-  ctl status --json | value 'it["state"]' | grep -qi finished
-}
-
 start_fleet() {
-  run_file fleet-test >"$work/run.toml"
+  run_file fleet-test $rounds $clients 4 >"$work/run.toml"
   "$root/deploy/compose/prepare.sh" --run-file "$work/run.toml" --image "$image" "$TERSE_FLEET"
-  compose up --detach --no-build --scale "client=$clients" >>"$work/compose.log" || fail "it did not start" "$work/compose.log"
-  coordinator=$(compose ps -q coordinator)
-  mapfile -t members < <(compose ps -q client)
-  [[ ${#members[@]} -eq $clients ]] || fail "${#members[@]} of $clients clients were started" "$work/compose.log"
+  start_containers $clients
+  coordinator=${coordinators[0]}
 }
 
 # Prometheus' own tool: each alert fires when it should, and none while all is well.
@@ -144,7 +74,7 @@ is_of_class() {
 # How many clients have the link class $1.
 of_class() {
   local member count=0
-  for member in "${members[@]}"; do
+  for member in "${client_ids[@]}"; do
     ! is_of_class "$member" "$1" || count=$((count + 1))
   done
   echo "$count"
@@ -152,7 +82,7 @@ of_class() {
 
 first_of_class() {
   local member
-  for member in "${members[@]}"; do
+  for member in "${client_ids[@]}"; do
     is_of_class "$member" "$1" || continue
     echo "$member"
     return
@@ -173,27 +103,19 @@ check_links() {
   check "a fast link is left alone" not grep -q tbf <(docker exec --user 0 "$(first_of_class fast)" tc qdisc show dev eth0)
 }
 
-not() {
-  ! "$@"
-}
-
 # of_process CONTAINER NAME FIELD: of /proc/PID/status.
 of_process() {
   docker exec "$1" sh -c "grep -l '^Name:.$2\$' /proc/[0-9]*/status | head -n 1 | xargs sed -n 's/^$3:[[:space:]]*//p'"
 }
 
 check_rights() {
-  check "a client trains as the user terse" grep -q '^10001' <(of_process "${members[0]}" terse-client Uid)
-  check "without a capability" grep -qx '0000000000000000' <(of_process "${members[0]}" terse-client CapEff)
-  check "and can get none" grep -qx '0000000000000000' <(of_process "${members[0]}" terse-client CapBnd)
+  check "a client trains as the user terse" grep -q '^10001' <(of_process "${client_ids[0]}" terse-client Uid)
+  check "without a capability" grep -qx '0000000000000000' <(of_process "${client_ids[0]}" terse-client CapEff)
+  check "and can get none" grep -qx '0000000000000000' <(of_process "${client_ids[0]}" terse-client CapBnd)
   check "the coordinator is the user terse" grep -q '^10001' <(of_process "$coordinator" terse-coordinat Uid)
-  check "no client has the authority's key" not docker exec --user 0 "${members[0]}" test -e /authority
-  check "each client has a certificate of its own" test "$(docker exec "${members[0]}" cat /state/tls/node.crt | md5sum)" != \
-    "$(docker exec "${members[1]}" cat /state/tls/node.crt | md5sum)"
-}
-
-look() {
-  curl --silent --show-error --fail --max-time 10 --cacert "$TERSE_FLEET/observer/ca.crt" "$@"
+  check "no client has the authority's key" not docker exec --user 0 "${client_ids[0]}" test -e /authority
+  check "each client has a certificate of its own" test "$(docker exec "${client_ids[0]}" cat /state/tls/node.crt | md5sum)" != \
+    "$(docker exec "${client_ids[1]}" cat /state/tls/node.crt | md5sum)"
 }
 
 check_dashboard() {
@@ -205,13 +127,6 @@ check_dashboard() {
   check "nobody else does" not look "$address/"
 }
 
-has_metric() {
-  local address
-  address=http://$(docker port "$(compose ps -q prometheus)" 9090 | head -n 1)
-  curl --silent --get --data-urlencode "query=$1" "$address/api/v1/query" |
-    value 'len(it["data"]["result"]) > 0' | grep -q True
-}
-
 check_prometheus() {
   soon "Prometheus reads the coordinator" has_metric 'up{job="terse"} == 1'
   soon "and knows its rounds" has_metric 'sum(terse_rounds_total) > 3'
@@ -220,11 +135,11 @@ check_prometheus() {
 partition() {
   local network member before
   network=${project}_default
-  for member in "${members[@]:0:3}"; do docker network disconnect "$network" "$member"; done
+  for member in "${client_ids[@]:0:3}"; do docker network disconnect "$network" "$member"; done
   before=$(round)
   soon "three of eight clients are cut off" has_clients 5
   soon "$partition_rounds rounds commit without them" is_past_round $((before + partition_rounds))
-  for member in "${members[@]:0:3}"; do docker network connect "$network" "$member"; done
+  for member in "${client_ids[@]:0:3}"; do docker network connect "$network" "$member"; done
   soon "they come back" has_clients $clients
 }
 
@@ -236,13 +151,6 @@ kill_coordinator() {
   docker start "$coordinator" >/dev/null
   soon "the killed coordinator is back, at round $before or later" is_past_round $((before - 1))
   soon "with its fleet" has_clients $clients
-}
-
-all_clients_ended_well() {
-  local member
-  for member in "${members[@]}"; do
-    [[ "$(docker inspect --format '{{.State.Status}} {{.State.ExitCode}}' "$member")" == 'exited 0' ]] || return 1
-  done
 }
 
 check_end() {
@@ -258,30 +166,25 @@ check_end() {
   check "the model can be exported" docker exec "$coordinator" test -s /state/export/model.safetensors
 }
 
-remove_fleet() {
-  compose logs --no-color >"$work/fleet.log" || true
-  compose down --volumes --timeout 10 || true
-  rm -rf "$TERSE_FLEET"
-}
-
 stack_has() {
   docker stack services --format '{{.Name}} {{.Replicas}}' "$project" | grep -qx "${project}_$1"
 }
 
-find_coordinator() {
+find_in_stack() {
   coordinator=$(docker ps -q --filter "name=${project}_coordinator")
+  coordinators=("$coordinator")
   [[ -n "$coordinator" ]]
 }
 
 # The same file; Docker's own words go to standard output.
 try_swarm() {
   export TERSE_FLEET=$work/stack TERSE_CLIENTS=4
-  run_file stack-test | sed "s/^clients = .*/clients = 4/; s/^quorum = .*/quorum = 3/" >"$work/run.toml"
+  run_file stack-test $rounds 4 3 >"$work/run.toml"
   "$root/deploy/compose/prepare.sh" --run-file "$work/run.toml" --image "$image" "$TERSE_FLEET"
   docker swarm init --advertise-addr 127.0.0.1
   in_swarm=1
   docker stack deploy --resolve-image never -c "$root/deploy/compose/fleet.yml" -c "$root/deploy/compose/swarm.yml" "$project"
-  soon "the stack's coordinator runs" find_coordinator
+  soon "the stack's coordinator runs" find_in_stack
   soon "its clients run" stack_has 'client 4/4'
   soon "it trains" is_past_round 5
   docker stack services "$project"
@@ -302,13 +205,14 @@ leave_swarm() {
 cleanup() {
   local code=$?
   leave_swarm
-  [[ -z "${coordinator:-}" ]] || remove_fleet >/dev/null 2>&1
+  [[ -z "${coordinator:-}" ]] || remove_containers >/dev/null 2>&1
   if [[ $code -eq 0 && $keep -eq 0 ]]; then rm -rf "$work"; else say "logs in $work"; fi
 }
 
 main() {
   parse_arguments "$@"
   work=$(mktemp -d -t terse-fleet.XXXXXX) project=terse-test-$$
+  files=(-f "$root/deploy/compose/fleet.yml" -f "$root/deploy/compose/ports.yml")
   export TERSE_FLEET=$work/fleet TERSE_IMAGE=$image TERSE_PROMETHEUS_IMAGE=$prometheus_image
   export TERSE_DASHBOARD=127.0.0.1:0 TERSE_PROMETHEUS=127.0.0.1:0
   trap cleanup EXIT
@@ -330,7 +234,7 @@ main() {
   kill_coordinator
   step "the rest of the run"
   check_end
-  remove_fleet
+  remove_containers
   coordinator=''
   [[ $swarm -eq 0 ]] || { step "a swarm"; try_swarm; }
   step "done"

@@ -16,15 +16,28 @@ usage() {
   cat <<'USAGE'
 usage: tests/kubernetes.sh [--help]
 
-Builds deploy/kubernetes with kustomize and deploy/helm/terse with Helm, checks every object strictly, and compares the
-two. Needs kubectl (Debian: kubernetes-client), PyPI's kubernetes-validate, which it puts into a folder of its own, and
-helm 3; where that is missing, Go (1.22 or newer) builds it there.
+Builds deploy/kubernetes and its folder relays with kustomize and deploy/helm/terse with Helm, checks every object strictly,
+and compares manifests and chart. Needs kubectl (Debian: kubernetes-client), PyPI's kubernetes-validate, which it puts into a
+folder of its own, and helm 3; where that is missing, Go (1.22 or newer) builds it there.
 USAGE
 }
 
-# objects KIND: how many the build has.
+# objects FILE KIND: how many the file has.
 objects() {
-  grep -c "^kind: $1\$" "$work/all.yaml" || true
+  grep -c "^kind: $2\$" "$1" || true
+}
+
+# build FOLDER FILE: what kustomize makes of it.
+build() {
+  kubectl kustomize "$root/$1" >"$2" 2>"$work/kustomize.log" || fail "kustomize refuses $1" "$work/kustomize.log"
+}
+
+# locked FILE: whether every container of it drops all capabilities and cannot write beside its volumes.
+locked() {
+  local containers
+  containers=$(grep -cE '^ +(- )?image: ' "$1")
+  [[ "$(grep -c 'allowPrivilegeEscalation: false' "$1")" == "$containers" ]] &&
+    [[ "$(grep -c 'readOnlyRootFilesystem: true' "$1")" == "$containers" ]]
 }
 
 # validate FILE: whether every object of the file is as Kubernetes' schemas want it.
@@ -74,6 +87,42 @@ check_chart() {
   check "a value of a wrong type is refused" refused threads --set client.threads=many
 }
 
+check_one_coordinator() {
+  local all=$work/all.yaml kind
+  build deploy/kubernetes "$all"
+  for kind in Namespace Service StatefulSet DaemonSet ConfigMap; do
+    check "there is a $kind" test "$(objects "$all" $kind)" = 1
+  done
+  check "there are two NetworkPolicies" test "$(objects "$all" NetworkPolicy)" = 2
+  check "every object is as Kubernetes' schemas want it" validate "$all"
+  check "only the init container mounts the whole volume" test "$(grep -c 'mountPath: /terse$' "$all")" = 1
+  check "the authority's key is mounted in one container more" test "$(grep -c 'subPath: authority$' "$all")" = 1
+  check "every container drops all capabilities" locked "$all"
+}
+
+# relays EXPRESSION: of the objects with relays, which are `it`, by kind and name.
+relays() {
+  "$work/venv/bin/python" "$root/tests/kubernetes/look.py" "$work/relays.yaml" "$1"
+}
+
+check_tree() {
+  build deploy/kubernetes/relays "$work/relays.yaml"
+  check "every object of the overlay with relays is as Kubernetes' schemas want it" validate "$work/relays.yaml"
+  check "every container there drops all capabilities" locked "$work/relays.yaml"
+  check "there are two coordinators and two database servers" relays \
+    'all(it["StatefulSet", f"terse-{name}"]["spec"]["replicas"] == 2 for name in ("coordinator", "database"))'
+  check "ready is the coordinator that serves, and alive also the one that stands by" relays \
+    'probes(it["StatefulSet", "terse-coordinator"]) == ("tersectl status", "terse-health")'
+  check "no coordinator has the authority's key" relays '"authority" not in str(it["StatefulSet", "terse-coordinator"])'
+  check "the number of relays is the autoscaler's alone" relays \
+    '"replicas" not in it["StatefulSet", "terse-relay"]["spec"] and it["HorizontalPodAutoscaler", "terse-relay"]'
+  check "which wants as many clients for each as a relay waits for" relays \
+    '"--clients=" + target(it["HorizontalPodAutoscaler", "terse-relay"]) in command(it["StatefulSet", "terse-relay"])'
+  check "by a metric that a relay has" grep -q '"terse_clients"' "$root/coordinator/web/metrics.cc"
+  check "every pod has a network policy" relays 'workloads(it) == policies(it)'
+  check "every service leads to pods" relays 'services(it) <= workloads(it)'
+}
+
 main() {
   case "${1:-}" in
     '') ;;
@@ -85,18 +134,8 @@ main() {
   trap 'rm -rf "$work"' EXIT
   python3 -m venv "$work/venv"
   "$work/venv/bin/pip" install --quiet kubernetes-validate >"$work/pip.log" 2>&1 || fail "pip failed" "$work/pip.log"
-  kubectl kustomize "$root/deploy/kubernetes" >"$work/all.yaml" 2>"$work/kustomize.log" ||
-    fail "kustomize refuses deploy/kubernetes" "$work/kustomize.log"
-  local kind
-  for kind in Namespace Service StatefulSet DaemonSet ConfigMap; do
-    check "there is a $kind" test "$(objects $kind)" = 1
-  done
-  check "there are two NetworkPolicies" test "$(objects NetworkPolicy)" = 2
-  check "every object is as Kubernetes' schemas want it" validate "$work/all.yaml"
-  check "only the init container mounts the whole volume" test "$(grep -c 'mountPath: /terse$' "$work/all.yaml")" = 1
-  check "the authority's key is mounted in one container more" test "$(grep -c 'subPath: authority$' "$work/all.yaml")" = 1
-  check "every container drops all capabilities" test "$(grep -c 'allowPrivilegeEscalation: false' "$work/all.yaml")" = \
-    "$(grep -c 'image: terse:local' "$work/all.yaml")"
+  check_one_coordinator
+  check_tree
   find_helm
   check_chart
 }

@@ -9,8 +9,10 @@ usage: terse-link COMMAND [ARGUMENT...]
 
 Shapes the link towards $LINK_TO (default: coordinator) and runs COMMAND as the user terse, without capabilities.
 
-  LINK   class of this container's link; without it, one of $LINKS, by the container's address
-  LINKS  classes of the fleet, separated by spaces (default: "fast 4g 3g flaky")
+  LINK    class of this container's link; without it, one of $LINKS, by the container's address
+  LINKS   classes of the fleet, separated by spaces (default: "fast 4g 3g flaky")
+  RELAYS  addresses of relays (HOST:PORT), separated by spaces. COMMAND gets them as $COORDINATORS, separated by commas and
+          beginning with another one in each container, by its address: the first is the container's own relay
 
   class   up          down        lost packets, each way
   fast    -           -           -
@@ -58,6 +60,16 @@ class_by_address() {
   echo "$1"
 }
 
+# relays_by_address RELAY...: all of them with commas between them, beginning where the address says.
+relays_by_address() {
+  for _ in $(seq $((${address##*.} % $#))); do
+    first=$1
+    shift
+    set -- "$@" "$first"
+  done
+  echo "$*" | tr ' ' ','
+}
+
 lose() {
   iptables -A INPUT -i "$device" -m statistic --mode random --probability "$1" -j DROP
   iptables -A OUTPUT -o "$device" -m statistic --mode random --probability "$1" -j DROP
@@ -84,6 +96,12 @@ case "${1:---help}" in
 esac
 find_link "${LINK_TO:-coordinator}"
 class=${LINK:-$(class_by_address)}
+if [ -n "${RELAYS:-}" ]; then
+  # shellcheck disable=SC2086  # a list
+  COORDINATORS=$(relays_by_address $RELAYS)
+  export COORDINATORS
+  echo "terse-link: the relays of $address: $COORDINATORS" >&2
+fi
 rates=$(rates_of "$class")
 # shellcheck disable=SC2086  # three words
 set -- $rates "$@"
