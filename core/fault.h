@@ -89,8 +89,8 @@ inline constexpr absl::string_view kFailpoints[] = {
     "relay.restart.closed_round",
 };
 
-// The mutants of the protocol. Each breaks an invariant. The simulation proves that it is caught, but for those of
-// relays (ConcernsRelays): the kill campaign catches these in its trees of processes.
+// The mutants of the protocol. Each breaks an invariant. The simulation proves that it is caught, if it has what the
+// mutant harms (IsSimulated); the kill campaign catches those of relays, and the store's tests the missing fence.
 enum class Mutant {
   kNone,
   kSettleOnReceipt,     // the client takes the receipt for the verdict
@@ -107,19 +107,33 @@ enum class Mutant {
   kKeepHistory,         // a RESET leaves the coordinator the client's history
   kSpeakBeforeCommit,   // what a batch decides is said before it is durable
   kRelaySettlesFirst,   // a relay settles its round before the round's result is sealed in its own update
-  kMoveCountsTwice      // a client that moves keeps in its residual the update that it parts with
+  kMoveCountsTwice,     // a client that moves keeps in its residual the update that it parts with
+  kNoFencing            // a store writes although another coordinator has opened it since
 };
 inline constexpr absl::string_view kMutantNames[] = {
-    "none",          "settle_on_receipt", "rename_before_sync", "timeout_is_reject",    "split_transaction",
-    "no_dedupe",     "sync_normal",       "reopen_closed",      "no_predecessor_check", "forget_server_state",
-    "forget_rounds", "forget_history",    "keep_history",       "speak_before_commit",  "relay_settles_first",
+    "none",
+    "settle_on_receipt",
+    "rename_before_sync",
+    "timeout_is_reject",
+    "split_transaction",
+    "no_dedupe",
+    "sync_normal",
+    "reopen_closed",
+    "no_predecessor_check",
+    "forget_server_state",
+    "forget_rounds",
+    "forget_history",
+    "keep_history",
+    "speak_before_commit",
+    "relay_settles_first",
     "move_counts_twice",
+    "no_fencing",
 };
-static_assert(std::size(kMutantNames) == static_cast<size_t>(Mutant::kMoveCountsTwice) + 1);
+static_assert(std::size(kMutantNames) == static_cast<size_t>(Mutant::kNoFencing) + 1);
 
-// Whether the mutant does harm only where there are relays.
-constexpr bool ConcernsRelays(Mutant mutant) {
-  return mutant == Mutant::kRelaySettlesFirst || mutant == Mutant::kMoveCountsTwice;
+// Whether the mutant can do harm in the simulation (tests/simulation), which has one coordinator and no relays.
+constexpr bool IsSimulated(Mutant mutant) {
+  return mutant != Mutant::kRelaySettlesFirst && mutant != Mutant::kMoveCountsTwice && mutant != Mutant::kNoFencing;
 }
 
 constexpr int FailpointIndex(absl::string_view name) {

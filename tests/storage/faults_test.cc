@@ -7,6 +7,7 @@
 #include <set>
 
 #include "tests/storage/client_state_testing.h"
+#include "tests/storage/store_place.h"
 #include "tests/storage/system_calls.h"
 
 namespace terse {
@@ -127,6 +128,24 @@ TEST(StorageFaults, AClosedRoundIsAbortedUnlessItIsReopened) {
     auto store = RunStore::Open(directory.Path()).value();
     EXPECT_EQ(*store->GetRoundState(1), reopened ? RoundState::kOpen : RoundState::kAborted);
     EXPECT_EQ(*store->WasChosen(1, 0), !reopened);
+  }
+}
+
+// What PostgresFenceTest expects of every call, of the one that matters most.
+TEST(StorageFaults, AnOlderOpeningCommitsNothingUnlessNobodyLooks) {
+  for (bool unfenced : {false, true}) {
+    const WithMutant mutant(unfenced ? Mutant::kNoFencing : Mutant::kNone);
+    const StorePlace place(SqlEngine::kPostgres);
+    const TempDirectory elsewhere;
+    const auto older = place.Open().value();
+    ASSERT_OK(older->CreateRun(TestRun(4), TestWeights(0)));
+    ASSERT_OK(older->RegisterClient("a", 1).status());
+    ASSERT_OK(older->OpenRound(1, 0, 1));
+    const auto newer =
+        PostgresRunStore::Open(PostgresServer::Shared().address(), place.schema(), elsewhere.Path(), PosixFiles())
+            .value();
+    EXPECT_EQ(older->CloseRound(1, {TestUpdate(0, 1, Id128())}, 2).ok(), unfenced);
+    EXPECT_EQ(*newer->GetRoundState(1), unfenced ? RoundState::kClosed : RoundState::kOpen);
   }
 }
 
