@@ -141,9 +141,9 @@ TEST(StorageFaults, AnOlderOpeningCommitsNothingUnlessNobodyLooks) {
     ASSERT_OK(older->CreateRun(TestRun(4), TestWeights(0)));
     ASSERT_OK(older->RegisterClient("a", 1).status());
     ASSERT_OK(older->OpenRound(1, 0, 1));
-    const auto newer =
-        PostgresRunStore::Open(PostgresServer::Shared().address(), place.schema(), elsewhere.Path(), PosixFiles())
-            .value();
+    const auto newer = PostgresRunStore::Open(PostgresServer::Shared().address(), place.schema(), elsewhere.Path(),
+                                              PosixFiles(), MessageLimits())
+                           .value();
     EXPECT_EQ(older->CloseRound(1, {TestUpdate(0, 1, Id128())}, 2).ok(), unfenced);
     EXPECT_EQ(*newer->GetRoundState(1), unfenced ? RoundState::kClosed : RoundState::kOpen);
   }
