@@ -118,7 +118,7 @@ look() {
 
 has_metric() {
   local address
-  address=http://$(docker port "$(compose ps -q prometheus)" 9090 | head -n 1)
+  address=http://$(docker port "$(of_service prometheus)" 9090 | head -n 1)
   curl --silent --get --data-urlencode "query=$1" "$address/api/v1/query" |
     value 'len(it["data"]["result"]) > 0' | grep -q True
 }
