@@ -122,3 +122,16 @@ has_metric() {
   curl --silent --get --data-urlencode "query=$1" "$address/api/v1/query" |
     value 'len(it["data"]["result"]) > 0' | grep -q True
 }
+
+# stack_has TEXT: a service of the stack and how many of its containers run, as "client 4/4".
+stack_has() {
+  docker stack services --format '{{.Name}} {{.Replicas}}' "$project" | grep -qx "${project}_$1"
+}
+
+# leave_swarm: if this test is in one.
+leave_swarm() {
+  [[ ${in_swarm:-0} -eq 1 ]] || return 0
+  in_swarm=0
+  docker stack rm "$project" >/dev/null 2>&1 || true
+  docker swarm leave --force >/dev/null 2>&1 || true
+}
