@@ -166,10 +166,6 @@ check_end() {
   check "the model can be exported" docker exec "$coordinator" test -s /state/export/model.safetensors
 }
 
-stack_has() {
-  docker stack services --format '{{.Name}} {{.Replicas}}' "$project" | grep -qx "${project}_$1"
-}
-
 find_in_stack() {
   coordinator=$(docker ps -q --filter "name=${project}_coordinator")
   coordinators=("$coordinator")
@@ -193,13 +189,6 @@ try_swarm() {
   ctl summary
   check "$rounds rounds are committed" test "$(ctl status --json | value 'it["version"]')" = $rounds
   leave_swarm
-}
-
-leave_swarm() {
-  [[ ${in_swarm:-0} -eq 1 ]] || return 0
-  in_swarm=0
-  docker stack rm "$project" >/dev/null 2>&1 || true
-  docker swarm leave --force >/dev/null 2>&1 || true
 }
 
 cleanup() {

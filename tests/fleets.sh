@@ -118,7 +118,26 @@ look() {
 
 has_metric() {
   local address
-  address=http://$(docker port "$(compose ps -q prometheus)" 9090 | head -n 1)
+  address=http://$(docker port "$(of_service prometheus)" 9090 | head -n 1)
   curl --silent --get --data-urlencode "query=$1" "$address/api/v1/query" |
     value 'len(it["data"]["result"]) > 0' | grep -q True
+}
+
+# stack_has TEXT: a service of the stack and how many of its containers run, as "client 4/4".
+stack_has() {
+  docker stack services --format '{{.Name}} {{.Replicas}}' "$project" | grep -qx "${project}_$1"
+}
+
+# leave_swarm: if this test is in one. Nothing of the stack stays, its volumes neither.
+leave_swarm() {
+  [[ ${in_swarm:-0} -eq 1 ]] || return 0
+  in_swarm=0
+  docker stack rm "$project" >/dev/null 2>&1 || true
+  docker swarm leave --force >/dev/null 2>&1 || true
+  local volumes
+  mapfile -t volumes < <(docker volume ls --quiet --filter "label=com.docker.stack.namespace=$project")
+  for _ in {1..30}; do
+    docker volume rm --force "${volumes[@]}" >/dev/null 2>&1 && break
+    sleep 1
+  done
 }

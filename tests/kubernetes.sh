@@ -75,6 +75,14 @@ check_chart() {
   check "every object of the chart is as Kubernetes' schemas want it" validate "$work/chart.yaml"
   check "with its own values the chart is the manifests" \
     "$work/venv/bin/python" "$root/tests/kubernetes/same_objects.py" "$work/all.yaml" "$work/chart.yaml"
+  check "with relays too" chart "$work/tree.yaml" --set relays.enabled=true
+  check "and they are as Kubernetes' schemas want them" validate "$work/tree.yaml"
+  check "and are the overlay with relays" \
+    "$work/venv/bin/python" "$root/tests/kubernetes/same_objects.py" "$work/relays.yaml" "$work/tree.yaml"
+  check "with other values of relays they can be made" chart "$work/tree.yaml" --set relays.enabled=true,relays.clientsPerRelay=50 \
+    --set relays.max=4,relays.storage.className=fast,relays.database.storage.className=fast,imagePullSecrets[0]=registry
+  check "and are as Kubernetes' schemas want them" validate "$work/tree.yaml"
+  check "a relay waits for that many clients" grep -q -- '--clients=50' "$work/tree.yaml"
   check "with other values too the chart's objects can be made" chart "$work/other.yaml" --set-file run="$root/deploy/runs/demo.toml" \
     --set coordinator.service.type=LoadBalancer,coordinator.extraHosts[0]=fleet.example,coordinator.extraArgs[0]=--keepalive=30 \
     --set coordinator.storage.className=fast,client.dataPath=/data,client.threads=2,imagePullSecrets[0]=registry

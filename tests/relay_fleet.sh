@@ -198,10 +198,6 @@ check_end() {
   check "the model can be exported" docker exec "$coordinator" test -s /state/export/model.safetensors
 }
 
-stack_has() {
-  docker stack services --format '{{.Name}} {{.Replicas}}' "$project" | grep -qx "${project}_$1"
-}
-
 # of_stack SERVICE: the container of a service of the stack.
 of_stack() {
   docker ps -q --filter "name=^${project}_$1\\."
@@ -231,13 +227,6 @@ try_swarm() {
   soon "the stack's run is over" is_over
   ctl summary
   leave_swarm
-}
-
-leave_swarm() {
-  [[ ${in_swarm:-0} -eq 1 ]] || return 0
-  in_swarm=0
-  docker stack rm "$project" >/dev/null 2>&1 || true
-  docker swarm leave --force >/dev/null 2>&1 || true
 }
 
 cleanup() {

@@ -1,6 +1,8 @@
 # shellcheck shell=bash
+# shellcheck disable=SC2034,SC2154  # variables that the script which sources this uses, and sets
 # Functions that deploy/fleet.sh and the tests of fleets in containers share: which containers a fleet has, how they are, and
-# which of its coordinators serves. Sourced, never run. The script that sources this has a function `compose`.
+# which of its coordinators serves. Sourced, never run. The script that sources this sets `project`, the name of the compose
+# project.
 
 # tersectl_in CONTAINER ARGUMENT...: tersectl where a coordinator or a relay is, at its own socket.
 tersectl_in() {
@@ -17,16 +19,22 @@ service_of() {
   docker inspect --format '{{index .Config.Labels "com.docker.compose.service"}}' "$1"
 }
 
-# find_containers [RELAYS]: sets `coordinators`, `databases`, `relay_ids` and `client_ids`, the containers' ids. A service of
-# one container has that one whether it runs or not.
+# of_service NAME: the ids of the service's containers, whether they run or not. Docker is asked, because docker-compose takes
+# seconds to start on a busy machine.
+of_service() {
+  docker ps --all --quiet --no-trunc --filter "label=com.docker.compose.project=$project" \
+    --filter "label=com.docker.compose.service=$1"
+}
+
+# find_containers [RELAYS]: sets `coordinators`, `databases`, `relay_ids` and `client_ids`, the containers' ids.
 find_containers() {
   local number
-  coordinators=("$(compose ps -q coordinator)") databases=() relay_ids=()
-  mapfile -t client_ids < <(compose ps -q client)
+  coordinators=("$(of_service coordinator)") databases=() relay_ids=()
+  mapfile -t client_ids < <(of_service client)
   [[ -n "${1:-}" ]] || return 0
-  coordinators+=("$(compose ps -q coordinator-2)")
-  for number in 1 2; do databases+=("$(compose ps -q database-$number)"); done
-  for number in $(seq "$1"); do relay_ids+=("$(compose ps -q "relay-$number")"); done
+  coordinators+=("$(of_service coordinator-2)")
+  for number in 1 2; do databases+=("$(of_service "database-$number")"); done
+  for number in $(seq "$1"); do relay_ids+=("$(of_service "relay-$number")"); done
 }
 
 # find_coordinator: sets `coordinator` to the one of `coordinators` that serves; fails while none does.
