@@ -13,6 +13,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "bench/fleet/load_process.h"
@@ -45,8 +46,8 @@ absl::StatusOr<std::unique_ptr<ClientProcesses>> ClientProcesses::Start(const Op
   for (int64_t i = 0; i < processes; ++i) {
     const int64_t count = (options.clients - first) / (processes - i);
     SpawnedProcess::Options child;
-    child.arguments = {"/proc/self/exe", kLoadProcessCommand, "--coordinator", options.coordinator,
-                       "--run-file",     options.run_file,    "--first",       absl::StrCat(first),
+    child.arguments = {"/proc/self/exe", kLoadProcessCommand, "--servers", absl::StrJoin(options.servers, ","),
+                       "--run-file",     options.run_file,    "--first",   absl::StrCat(first),
                        "--count",        absl::StrCat(count)};
     if (!options.certificates.empty()) {
       child.arguments.insert(child.arguments.end(), {"--certificates", options.certificates});

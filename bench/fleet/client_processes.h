@@ -26,7 +26,7 @@ struct LoadCounts {
 class ClientProcesses {
  public:
   struct Options {
-    std::string coordinator;  // host:port
+    std::vector<std::string> servers;  // host:port; clients go to one after the other, and begin anew at the first
     std::string run_file;
     std::string certificates;  // as MakeLoadCertificates made them; empty: cleartext
     int64_t clients = 0;

@@ -5,6 +5,7 @@
 #include <thread>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
@@ -49,17 +50,25 @@ class Issuer {
 
 }  // namespace
 
-std::string CoordinatorTlsFolder(const std::string& directory) { return FilePath(directory, "coordinator"); }
+std::string LoadRelayName(int64_t number) { return absl::StrCat("relay-", number); }
 
-absl::Status MakeLoadCertificates(int64_t clients, const std::string& directory) {
+std::string ServerTlsFolder(const std::string& directory, const std::string& name) { return FilePath(directory, name); }
+
+absl::Status MakeLoadCertificates(int64_t clients, int64_t relays, const std::string& directory) {
   TERSE_ASSIGN_OR_RETURN(std::unique_ptr<Authority> authority,
                          Authority::Create(FilePath(directory, "authority"), "load", 2 * kLifetime));
-  // Nothing is revoked; a coordinator wants to be told that.
+  // Nothing is revoked; a server wants to be told that.
   TERSE_ASSIGN_OR_RETURN(const std::string revoked, authority->RevocationListPem());
   Issuer issuer(std::move(authority));
-  TERSE_RETURN_IF_ERROR(
-      issuer.IssueInto(CoordinatorTlsFolder(directory), {{Role::kCoordinator, "coordinator"}, {"127.0.0.1"}}));
-  TERSE_RETURN_IF_ERROR(WriteFile(CoordinatorTlsFolder(directory), kRevocationFile, revoked));
+  const auto issue_to_server = [&](Role role, const std::string& name) -> absl::Status {
+    const std::string folder = ServerTlsFolder(directory, name);
+    TERSE_RETURN_IF_ERROR(issuer.IssueInto(folder, {{role, name}, {"127.0.0.1"}}));
+    return WriteFile(folder, kRevocationFile, revoked);
+  };
+  TERSE_RETURN_IF_ERROR(issue_to_server(Role::kCoordinator, kLoadCoordinatorName));
+  for (int64_t i = 0; i < relays; ++i) {
+    TERSE_RETURN_IF_ERROR(issue_to_server(Role::kRelay, LoadRelayName(i)));
+  }
   const int64_t threads = std::max<int64_t>(1, std::thread::hardware_concurrency());
   std::vector<absl::Status> made(threads);
   std::vector<std::thread> makers;

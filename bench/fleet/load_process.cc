@@ -38,7 +38,7 @@ constexpr int64_t kConnecting = 64;
 constexpr int64_t kOtherFiles = 64;
 
 struct LoadProcessOptions {
-  std::string coordinator;
+  std::vector<std::string> servers;
   std::string run_file;
   std::string certificates;  // a TLS folder for each client, named as the client; empty: cleartext
   int64_t first = 0;
@@ -151,7 +151,7 @@ absl::Status LoadClients::ConnectDue() {
 }
 
 absl::Status LoadClients::Connect(int64_t client) {
-  LoadSession::Peer peer = {options_.coordinator, {}};
+  LoadSession::Peer peer = {options_.servers[(options_.first + client) % options_.servers.size()], {}};
   LoadProtocol* const protocol = clients_[client].protocol.get();
   if (!options_.certificates.empty()) {
     peer.transport.tls_directory = FilePath(options_.certificates, protocol->name());
@@ -269,7 +269,10 @@ void AddLoadProcessCommand(CLI::App* app, Command* command) {
   auto options = std::make_shared<LoadProcessOptions>();
   CLI::App* sub = app->add_subcommand(kLoadProcessCommand, "Serves several clients of a load");
   sub->group("");
-  sub->add_option("--coordinator", options->coordinator, "host:port")->required()->check(DialAddress());
+  sub->add_option("--servers", options->servers, "host:port; client N goes to number N of them, round and round")
+      ->required()
+      ->delimiter(',')
+      ->check(DialAddress());
   sub->add_option("--run-file", options->run_file, "that the coordinator serves")->required()->check(ExistingFile());
   sub->add_option("--certificates", options->certificates, "folder with a TLS folder for each client");
   sub->add_option("--first", options->first, "number of the first client")->check(WholeNumber(0, 1'000'000));

@@ -45,6 +45,7 @@ absl::StatusOr<ModelSpec> NearestModel(int64_t parameters) {
   return PerceptronWith(1 + std::max<int64_t>(0, parameters - least + each / 2) / each);
 }
 
+// The data are the last table, which more keys may follow.
 std::string ModelAndData(const ModelSpec& model) {
   if (model.name == kExact) return absl::StrCat("[model]\nname = \"", kExact, "\"\n[data]\nname = \"mnist\"\n");
   return absl::StrCat("[model]\nname = \"perceptron\"\ninputs = ", model.inputs, "\nclasses = ", model.classes,
@@ -52,12 +53,15 @@ std::string ModelAndData(const ModelSpec& model) {
 }
 
 std::string RunText(const LoadRunOptions& options, const ModelSpec& model) {
-  std::string text = absl::StrCat("name = \"load\"\n", ModelAndData(model),
-                                  "[train]\nlocal_steps = 1\n[train.optimizer]\nlearning_rate = 0.001\n",
-                                  "[codec]\nname = \"sbc\"\ndensity = ", options.density, "\n");
+  std::string text = absl::StrCat("name = \"load\"\n", ModelAndData(model));
+  // The coordinator's own clients are the relays, where there are some. Data are shared out among those below.
+  const int64_t clients = options.relays > 0 ? options.relays : options.clients;
+  if (options.relays > 0) absl::StrAppend(&text, "shards = ", options.clients, "\n");
+  absl::StrAppend(&text, "[train]\nlocal_steps = 1\n[train.optimizer]\nlearning_rate = 0.001\n",
+                  "[codec]\nname = \"sbc\"\ndensity = ", options.density, "\n");
   if (!options.downstream.empty()) absl::StrAppend(&text, "downstream = \"", options.downstream, "\"\n");
   absl::StrAppend(&text, "[downstream]\ndensity = ", options.density, "\n");
-  absl::StrAppend(&text, "[rounds]\ncount = ", options.rounds + kMoreRounds, "\nclients = ", options.clients,
+  absl::StrAppend(&text, "[rounds]\ncount = ", options.rounds + kMoreRounds, "\nclients = ", clients,
                   "\nevaluate_every = ", options.rounds + kMoreRounds, "\ndeadline_seconds = 86400\n");
   return text;
 }

@@ -11,6 +11,7 @@ namespace terse {
 
 struct LoadRunOptions {
   int64_t clients = 0;
+  int64_t relays = 0;      // that they are behind; 0: none
   int64_t parameters = 0;  // wanted
   double density = 0;      // of the updates, and of the downstream codec where there is one
   int64_t rounds = 0;      // that are measured; the run has more, and is stopped after these

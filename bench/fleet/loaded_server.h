@@ -1,10 +1,11 @@
-// The coordinator that a load is for, in a process of its own.
-#ifndef TERSE_BENCH_FLEET_LOADED_COORDINATOR_H_
-#define TERSE_BENCH_FLEET_LOADED_COORDINATOR_H_
+// A server that a load is for, in a process of its own: the coordinator, or a relay.
+#ifndef TERSE_BENCH_FLEET_LOADED_SERVER_H_
+#define TERSE_BENCH_FLEET_LOADED_SERVER_H_
 
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -15,20 +16,21 @@
 
 namespace terse {
 
-// The program terse-coordinator beside this one, with its own defaults. Not thread-safe.
-class LoadedCoordinator {
+// A program beside this one, with its own defaults. Not thread-safe.
+class LoadedServer {
  public:
   struct Options {
-    std::string directory;  // is there; of the state, the log and what else it needs
-    std::string run_file;
-    std::string data;        // as LoadRun::data
-    std::string tls_folder;  // empty: cleartext
-    int64_t clients = 0;
+    std::string name;                    // of its files, and in errors
+    std::string program;                 // "terse-coordinator" or "terse-relay"
+    std::vector<std::string> arguments;  // beside those that every server has
+    std::string directory;               // is there; of the state, the log and what else it needs
+    std::string tls_folder;              // empty: cleartext
+    int64_t clients = 0;                 // that are connected to it at a time
   };
   // Returns once it serves. RESOURCE_EXHAUSTED when it may not open enough files for the clients; UNAVAILABLE with the
   // end of its log when it does not start.
-  static absl::StatusOr<std::unique_ptr<LoadedCoordinator>> Start(const Options& options);
-  ~LoadedCoordinator();
+  static absl::StatusOr<std::unique_ptr<LoadedServer>> Start(const Options& options);
+  ~LoadedServer();
 
   const std::string& address() const { return address_; }  // of clients
   const std::string& admin() const { return admin_; }
@@ -51,7 +53,8 @@ class LoadedCoordinator {
   absl::Status Stop();
 
  private:
-  explicit LoadedCoordinator(const Options& options) : options_(options) {}
+  explicit LoadedServer(const Options& options) : options_(options) {}
+  std::string FileOf(absl::string_view suffix) const;
   absl::Status MapSyncCount();
   absl::Status AwaitReady();
   std::string EndOfLog() const;
@@ -64,4 +67,4 @@ class LoadedCoordinator {
 
 }  // namespace terse
 
-#endif  // TERSE_BENCH_FLEET_LOADED_COORDINATOR_H_
+#endif  // TERSE_BENCH_FLEET_LOADED_SERVER_H_
