@@ -54,8 +54,10 @@ absl::Status LoadedTree::StartRelay(const Options& options, int64_t number) {
   relay.program = "terse-relay";
   relay.directory = options.directory;
   relay.clients = (options.clients - number + options.relays - 1) / options.relays;
-  relay.arguments = {"--upstream", coordinator().process->address(), "--name", relay.name,
-                     "--clients",  absl::StrCat(relay.clients)};
+  const std::string clients = absl::StrCat(relay.clients);
+  // All of them are the quorum: a relay that is ordered a round while half of its clients still join would begin it.
+  relay.arguments = {
+      "--upstream", coordinator().process->address(), "--name", relay.name, "--clients", clients, "--quorum", clients};
   return StartServer(relay, options.certificates);
 }
 
