@@ -86,14 +86,18 @@ class FleetCampaign {
     return can_stall && (special ? random_.Below(kTraitTakesOneIn) == 0 : plan.trait == trait);
   }
 
-  // What only clients that move come by falls to another kind where it would fall to the one whose clients do not.
+  // A client that has lost its state is reset by each relay that knows it, and with work that it did since then where
+  // that was at another one: nobody can tell how much.
+  static bool CanTake(const FailpointPlan& plan, const FleetSettings& settings) {
+    const bool stays = plan.side == Side::kClient && plan.provocation == Provocation::kLoseState;
+    return settings.moves() ? !stays : plan.trait != FleetTrait::kMoves;
+  }
+
+  // What would fall to a kind that cannot take it falls to the next one that can.
   bool TakesTurn(const FailpointPlan& plan, uint64_t row) const {
-    const auto moves = [&plan](uint64_t turn) {
-      return plan.trait != FleetTrait::kMoves || SettingsOf(turn, Topology::kTree).moves();
-    };
-    if (!moves(options_.seed)) return false;
+    if (!CanTake(plan, fleet_.settings())) return false;
+    while (!CanTake(plan, SettingsOf(row, Topology::kTree))) ++row;
     const uint64_t kinds = SettingsKinds(Topology::kTree);
-    while (!moves(row)) ++row;
     return !options_.takes_turns || row % kinds == options_.seed % kinds;
   }
 

@@ -87,7 +87,8 @@ bool Provoker::StallFor(absl::Span<const Shot> shots) {
 absl::Status Provoker::GatherClients() {
   if (!fleet_->settings().moves()) return absl::OkStatus();
   for (const int client : fleet_->MembersOf(Side::kClient)) {
-    if (fleet_->Ready(fleet_->ServerOf(client))) TERSE_RETURN_IF_ERROR(KillUnlessArmed(client));
+    if (!fleet_->Ready(fleet_->ServerOf(client)) || fleet_->IsAtHome(client)) continue;
+    TERSE_RETURN_IF_ERROR(KillUnlessArmed(client));
   }
   return absl::OkStatus();
 }
