@@ -26,6 +26,8 @@ constexpr double kMaxRandomMs = 60;
 constexpr int64_t kKillsBetweenChecks = 7;
 // In a tree more of them die, because those that moved are brought home.
 constexpr int64_t kKillsBetweenTreeChecks = 25;
+// A tree takes its time until its sessions begin anew, once more after each provocation.
+constexpr int kMostTreeSessions = 4;
 // Times that a new fleet dies before it has done anything, with a run and state directories that are half made.
 constexpr int kEarlyDeaths = 2;
 constexpr uint64_t kTraitTakesOneIn = 4;
@@ -112,6 +114,11 @@ class FleetCampaign {
     return plans;
   }
 
+  int MostPasses(const FailpointPlan& plan) const {
+    const bool few = options_.topology == Topology::kTree && plan.provocation == Provocation::kRestartPeers;
+    return few ? std::min(plan.most_passes, kMostTreeSessions) : plan.most_passes;
+  }
+
   // The next blow: a side, or several. Empty when every failpoint had its turn.
   std::vector<Shot> DrawShots() {
     std::vector<Shot> shots;
@@ -124,7 +131,7 @@ class FleetCampaign {
       deck.pop_back();
       const std::vector<int> members = fleet_.MembersOf(side);
       const int member = members[random_.Below(members.size())];
-      shots.push_back({member, plan, 1 + static_cast<int>(random_.Below(plan->most_passes))});
+      shots.push_back({member, plan, 1 + static_cast<int>(random_.Below(MostPasses(*plan)))});
     }
     return shots;
   }
