@@ -142,7 +142,7 @@ report() {
 main() {
   parse_arguments "$@"
   [[ $build -eq 0 ]] || "$root/deploy/build.sh" --preset faults >&2
-  [[ -x "$bin/terse-campaign" && -x "$bin/terse-schedules" ]] ||
+  [[ -x "$bin/terse-campaign" && ($relays -eq 1 || -x "$bin/terse-schedules") ]] ||
     fail "build/faults holds no campaign; run without --no-build"
   [[ $restart -eq 0 ]] || rm -f "$totals"
   violated=0 interrupted=0

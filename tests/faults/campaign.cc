@@ -26,6 +26,8 @@ constexpr double kMaxRandomMs = 60;
 constexpr int64_t kKillsBetweenChecks = 7;
 // In a tree more of them die, because those that moved are brought home.
 constexpr int64_t kKillsBetweenTreeChecks = 25;
+// A tree takes its time until its sessions begin anew, once more after each provocation.
+constexpr int kMostTreeSessions = 4;
 // Times that a new fleet dies before it has done anything, with a run and state directories that are half made.
 constexpr int kEarlyDeaths = 2;
 constexpr uint64_t kTraitTakesOneIn = 4;
@@ -86,14 +88,18 @@ class FleetCampaign {
     return can_stall && (special ? random_.Below(kTraitTakesOneIn) == 0 : plan.trait == trait);
   }
 
-  // What only clients that move come by falls to another kind where it would fall to the one whose clients do not.
+  // A client that has lost its state is reset by each relay that knows it, and with work that it did since then where
+  // that was at another one: nobody can tell how much.
+  static bool CanTake(const FailpointPlan& plan, const FleetSettings& settings) {
+    const bool stays = plan.side == Side::kClient && plan.provocation == Provocation::kLoseState;
+    return settings.moves() ? !stays : plan.trait != FleetTrait::kMoves;
+  }
+
+  // What would fall to a kind that cannot take it falls to the next one that can.
   bool TakesTurn(const FailpointPlan& plan, uint64_t row) const {
-    const auto moves = [&plan](uint64_t turn) {
-      return plan.trait != FleetTrait::kMoves || SettingsOf(turn, Topology::kTree).moves();
-    };
-    if (!moves(options_.seed)) return false;
+    if (!CanTake(plan, fleet_.settings())) return false;
+    while (!CanTake(plan, SettingsOf(row, Topology::kTree))) ++row;
     const uint64_t kinds = SettingsKinds(Topology::kTree);
-    while (!moves(row)) ++row;
     return !options_.takes_turns || row % kinds == options_.seed % kinds;
   }
 
@@ -108,6 +114,11 @@ class FleetCampaign {
     return plans;
   }
 
+  int MostPasses(const FailpointPlan& plan) const {
+    const bool few = options_.topology == Topology::kTree && plan.provocation == Provocation::kRestartPeers;
+    return few ? std::min(plan.most_passes, kMostTreeSessions) : plan.most_passes;
+  }
+
   // The next blow: a side, or several. Empty when every failpoint had its turn.
   std::vector<Shot> DrawShots() {
     std::vector<Shot> shots;
@@ -120,7 +131,7 @@ class FleetCampaign {
       deck.pop_back();
       const std::vector<int> members = fleet_.MembersOf(side);
       const int member = members[random_.Below(members.size())];
-      shots.push_back({member, plan, 1 + static_cast<int>(random_.Below(plan->most_passes))});
+      shots.push_back({member, plan, 1 + static_cast<int>(random_.Below(MostPasses(*plan)))});
     }
     return shots;
   }

@@ -191,6 +191,15 @@ std::string FaultyFleet::LastLines(int member) const {
 
 bool FaultyFleet::Ready(int member) const { return alive(member) && std::filesystem::exists(ReadyFile(member)); }
 
+bool FaultyFleet::IsAtHome(int client) const {
+  const int home = ServerOf(client);
+  const std::string sql =
+      absl::StrCat("SELECT e.kind = 'client_joined' FROM events e JOIN clients c ON c.id = e.client WHERE c.name = '",
+                   NameOf(client), "' AND e.kind IN ('client_joined', 'client_left') AND e.time_us > ",
+                   Micros(started_[home]), " ORDER BY e.id DESC LIMIT 1");
+  return Ready(home) && QueryNumber(DatabaseOf(home), sql) == 1;
+}
+
 int64_t FaultyFleet::Version() const { return QueryNumber(DatabaseOf(0), "SELECT version FROM head"); }
 
 absl::optional<absl::Duration> FaultyFleet::Recovered(int member) const {

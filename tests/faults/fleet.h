@@ -73,6 +73,8 @@ class FaultyFleet {
 
   // Whether the coordinator, or a relay, serves since its last start.
   bool Ready(int member = 0) const;
+  // Whether a client has a session with the process that it connects to first, as that has noted it.
+  bool IsAtHome(int client) const;
   // Returns the model's version, from the coordinator's database.
   int64_t Version() const;
   // Time from the member's last start to the first commit after it: the coordinator's of any round, a relay's or a

@@ -48,7 +48,7 @@ constexpr Kind kTreeKinds[] = {
 
 constexpr double kDeadlineSeconds = 0.25;
 // A round of a tree takes the way through two levels, and a round of its relays has four fifths of the time.
-constexpr double kTreeDeadlineSeconds = 0.5;
+constexpr double kTreeDeadlineSeconds = 1.0;
 
 // Where updates are forwarded, the log says whose they were. With bf16 means, or plain float32, all values of clients
 // stay on a dyadic grid, on which float additions are exact.

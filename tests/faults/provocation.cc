@@ -87,7 +87,8 @@ bool Provoker::StallFor(absl::Span<const Shot> shots) {
 absl::Status Provoker::GatherClients() {
   if (!fleet_->settings().moves()) return absl::OkStatus();
   for (const int client : fleet_->MembersOf(Side::kClient)) {
-    if (fleet_->Ready(fleet_->ServerOf(client))) TERSE_RETURN_IF_ERROR(KillUnlessArmed(client));
+    if (!fleet_->Ready(fleet_->ServerOf(client)) || fleet_->IsAtHome(client)) continue;
+    TERSE_RETURN_IF_ERROR(KillUnlessArmed(client));
   }
   return absl::OkStatus();
 }
@@ -95,7 +96,8 @@ absl::Status Provoker::GatherClients() {
 absl::Status Provoker::ProvokeOne(const Shot& shot) {
   switch (shot.plan->provocation) {
     case Provocation::kRestartPeers:
-      return KillUnlessArmed(PeerOf(shot));
+      TERSE_RETURN_IF_ERROR(KillUnlessArmed(PeerOf(shot)));
+      break;  // a relay without clients checks in with nobody
     case Provocation::kMove: {
       const int relay = OneOf(Side::kRelay);
       TERSE_RETURN_IF_ERROR(KillUnlessArmed(relay));

@@ -40,8 +40,8 @@ class Provoker {
   // Keeps a member dead until then.
   void Hold(int member, absl::Time until) { held_[member] = until; }
 
-  // Where clients move, they go to their own relays again. One that has moved stays where it is until that relay dies,
-  // or itself: so they all die. A relay that lacks clients has no rounds.
+  // Where clients move, those that have moved die and go to their own relays again: such a client would stay where it
+  // is until that relay dies, and a relay that lacks clients has no rounds.
   absl::Status GatherClients();
 
  private:
