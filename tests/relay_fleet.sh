@@ -216,7 +216,7 @@ find_in_stack() {
 
 # Kubernetes and swarms make a new container of one that failed: the volumes stay, and so do the states.
 try_swarm() {
-  export TERSE_FLEET=$work/stack TERSE_CLIENTS=4
+  export TERSE_FLEET=$work/stack TERSE_CLIENTS=0
   run_file stack-test 250 4 1 >"$work/run.toml"
   "$root/deploy/compose/prepare.sh" --run-file "$work/run.toml" --relays $relays --image "$image" "$TERSE_FLEET"
   docker swarm init --advertise-addr 127.0.0.1
@@ -224,6 +224,8 @@ try_swarm() {
   docker stack deploy --resolve-image never -c "$root/deploy/compose/fleet.yml" -c "$root/deploy/compose/relays.yml" \
     -c "$root/deploy/compose/swarm.yml" -c "$root/deploy/compose/relays-swarm.yml" "$project"
   soon "a coordinator of the stack serves" find_in_stack
+  soon "both relays have joined it" has_clients $relays
+  docker service scale --detach "${project}_client=4"
   soon "its clients run" stack_has 'client 4/4'
   soon "it trains" is_past_round 5
   docker kill --signal KILL "$(of_stack relay-1)" >/dev/null
@@ -245,9 +247,11 @@ cleanup() {
 main() {
   parse_arguments "$@"
   work=$(mktemp -d -t terse-relays.XXXXXX) project=terse-relays-$$
-  files=(-f "$root/deploy/compose/fleet.yml" -f "$root/deploy/compose/relays.yml" -f "$root/deploy/compose/ports.yml")
+  files=(-f "$root/deploy/compose/fleet.yml" -f "$root/deploy/compose/relays.yml" -f "$root/deploy/compose/ports.yml"
+    -f "$root/deploy/compose/relays-ports.yml")
   export TERSE_FLEET=$work/fleet TERSE_IMAGE=$image TERSE_PROMETHEUS_IMAGE=$prometheus_image
-  export TERSE_POSTGRES_IMAGE=$postgres_image TERSE_DASHBOARD=127.0.0.1:0 TERSE_PROMETHEUS=127.0.0.1:0
+  export TERSE_POSTGRES_IMAGE=$postgres_image TERSE_DASHBOARD=127.0.0.1:0 TERSE_DASHBOARD_2=127.0.0.1:0
+  export TERSE_RELAY_DASHBOARD_1=127.0.0.1:0 TERSE_RELAY_DASHBOARD_2=127.0.0.1:0 TERSE_PROMETHEUS=127.0.0.1:0
   trap cleanup EXIT
   trap 'exit 130' INT TERM
   local begin=$SECONDS
