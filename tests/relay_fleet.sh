@@ -191,6 +191,7 @@ resets_in() {
 }
 
 check_end() {
+  soon "three quarters of the rounds are committed" is_past_round $((rounds * 3 / 4))
   soon "the run is over" is_over
   soon "all clients ended with exit code 0" all_clients_ended_well
   ctl summary
