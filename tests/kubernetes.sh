@@ -121,6 +121,8 @@ check_tree() {
     'all(it["StatefulSet", f"terse-{name}"]["spec"]["replicas"] == 2 for name in ("coordinator", "database"))'
   check "ready is the coordinator that serves, and alive also the one that stands by" relays \
     'probes(it["StatefulSet", "terse-coordinator"]) == ("tersectl status", "terse-health")'
+  check "ready is a relay that has joined its run, and alive also one that has not" relays \
+    'probes(it["StatefulSet", "terse-relay"]) == ("tersectl status", "tersectl runs")'
   check "no coordinator has the authority's key" relays '"authority" not in str(it["StatefulSet", "terse-coordinator"])'
   check "the number of relays is the autoscaler's alone" relays \
     '"replicas" not in it["StatefulSet", "terse-relay"]["spec"] and it["HorizontalPodAutoscaler", "terse-relay"]'

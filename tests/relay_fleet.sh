@@ -115,16 +115,22 @@ check_places() {
   soon "and knows how many clients each relay has" has_metric "sum(terse_clients{instance=~\"relay.*\"}) == $clients"
 }
 
+# Sets `before` of the caller. While one coordinator takes over from the other, nobody answers for a moment.
+read_round() {
+  before=$(round)
+}
+
 # rounds_go_on TEXT: rounds are committed from now on.
 rounds_go_on() {
   local before
-  before=$(round)
+  soon "a coordinator answers" read_round
   soon "rounds go on $1" is_past_round $((before + more_rounds))
 }
 
 kill_coordinator() {
-  local killed=$coordinator before
-  before=$(round)
+  local killed before
+  soon "a coordinator answers" read_round
+  killed=$coordinator
   docker kill --signal KILL "$killed" >/dev/null
   local begin=$SECONDS
   soon "the other coordinator serves" find_coordinator
@@ -148,14 +154,14 @@ kill_relay() {
   soon "$name is back" is_healthy "$killed"
 }
 
-# Commits wait for the standby, and with them the rounds.
+# Commits wait for the standby, and with them the rounds and the lease.
 kill_standby() {
   local before
   docker kill --signal KILL "${databases[1]}" >/dev/null
   sleep 3
-  before=$(round)
+  before=$(round || true)
   sleep 5
-  check "no round is committed without the standby" not is_past_round $((before + 1))
+  check "no round is committed without the standby" not is_past_round $((${before:-rounds} + 1))
   docker start "${databases[1]}" >/dev/null
   rounds_go_on "when it is back"
 }
@@ -185,6 +191,7 @@ resets_in() {
 }
 
 check_end() {
+  soon "three quarters of the rounds are committed" is_past_round $((rounds * 3 / 4))
   soon "the run is over" is_over
   soon "all clients ended with exit code 0" all_clients_ended_well
   ctl summary
@@ -210,7 +217,7 @@ find_in_stack() {
 
 # Kubernetes and swarms make a new container of one that failed: the volumes stay, and so do the states.
 try_swarm() {
-  export TERSE_FLEET=$work/stack TERSE_CLIENTS=4
+  export TERSE_FLEET=$work/stack TERSE_CLIENTS=0
   run_file stack-test 250 4 1 >"$work/run.toml"
   "$root/deploy/compose/prepare.sh" --run-file "$work/run.toml" --relays $relays --image "$image" "$TERSE_FLEET"
   docker swarm init --advertise-addr 127.0.0.1
@@ -218,6 +225,8 @@ try_swarm() {
   docker stack deploy --resolve-image never -c "$root/deploy/compose/fleet.yml" -c "$root/deploy/compose/relays.yml" \
     -c "$root/deploy/compose/swarm.yml" -c "$root/deploy/compose/relays-swarm.yml" "$project"
   soon "a coordinator of the stack serves" find_in_stack
+  soon "both relays have joined it" has_clients $relays
+  docker service scale --detach "${project}_client=4"
   soon "its clients run" stack_has 'client 4/4'
   soon "it trains" is_past_round 5
   docker kill --signal KILL "$(of_stack relay-1)" >/dev/null
@@ -239,9 +248,11 @@ cleanup() {
 main() {
   parse_arguments "$@"
   work=$(mktemp -d -t terse-relays.XXXXXX) project=terse-relays-$$
-  files=(-f "$root/deploy/compose/fleet.yml" -f "$root/deploy/compose/relays.yml" -f "$root/deploy/compose/ports.yml")
+  files=(-f "$root/deploy/compose/fleet.yml" -f "$root/deploy/compose/relays.yml" -f "$root/deploy/compose/ports.yml"
+    -f "$root/deploy/compose/relays-ports.yml")
   export TERSE_FLEET=$work/fleet TERSE_IMAGE=$image TERSE_PROMETHEUS_IMAGE=$prometheus_image
-  export TERSE_POSTGRES_IMAGE=$postgres_image TERSE_DASHBOARD=127.0.0.1:0 TERSE_PROMETHEUS=127.0.0.1:0
+  export TERSE_POSTGRES_IMAGE=$postgres_image TERSE_DASHBOARD=127.0.0.1:0 TERSE_DASHBOARD_2=127.0.0.1:0
+  export TERSE_RELAY_DASHBOARD_1=127.0.0.1:0 TERSE_RELAY_DASHBOARD_2=127.0.0.1:0 TERSE_PROMETHEUS=127.0.0.1:0
   trap cleanup EXIT
   trap 'exit 130' INT TERM
   local begin=$SECONDS

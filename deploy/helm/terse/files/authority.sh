@@ -1,1 +1,1 @@
-../../../kubernetes/authority.sh
+../../../kubernetes/base/authority.sh
