@@ -12,7 +12,7 @@
 #include "absl/types/optional.h"
 #include "bench/fleet/sync_counter.h"
 #include "simulation/process_facts.h"
-#include "simulation/spawned_process.h"
+#include "simulation/serving_process.h"
 
 namespace terse {
 
@@ -27,13 +27,13 @@ class LoadedServer {
     std::string tls_folder;              // empty: cleartext
     int64_t clients = 0;                 // that are connected to it at a time
   };
-  // Returns once it serves. RESOURCE_EXHAUSTED when it may not open enough files for the clients; UNAVAILABLE with the
-  // end of its log when it does not start.
+  // Returns once it serves. RESOURCE_EXHAUSTED when it may not open enough files for the clients; statuses of
+  // ServingProcess::Start.
   static absl::StatusOr<std::unique_ptr<LoadedServer>> Start(const Options& options);
   ~LoadedServer();
 
-  const std::string& address() const { return address_; }  // of clients
-  const std::string& admin() const { return admin_; }
+  const std::string& address() const { return process_->listen(); }  // of clients
+  const std::string& admin() const { return process_->admin(); }
 
   // The figures at one moment.
   struct Sample {
@@ -48,7 +48,7 @@ class LoadedServer {
   absl::optional<absl::Duration> EventTime() const;
 
   // UNAVAILABLE with the end of its log when it has ended.
-  absl::Status CheckRuns();
+  absl::Status CheckRuns() const { return process_->Check(); }
   // Asks it to end, and waits. UNKNOWN with the end of its log unless that went in order.
   absl::Status Stop();
 
@@ -56,13 +56,10 @@ class LoadedServer {
   explicit LoadedServer(const Options& options) : options_(options) {}
   std::string FileOf(absl::string_view suffix) const;
   absl::Status MapSyncCount();
-  absl::Status AwaitReady();
-  std::string EndOfLog() const;
 
   const Options options_;
-  std::string address_, admin_, http_;
   SyncCount* syncs_ = nullptr;  // of this and the other process
-  std::unique_ptr<SpawnedProcess> process_;
+  std::unique_ptr<ServingProcess> process_;
 };
 
 }  // namespace terse
