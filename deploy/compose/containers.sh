@@ -53,6 +53,6 @@ show_relays() {
   local one
   for one in "${relay_ids[@]}"; do
     printf '\nclients of %s:\n' "$(service_of "$one")"
-    tersectl_in "$one" clients || return 1
+    tersectl_in "$one" --timeout 120 clients || return 1
   done
 }
