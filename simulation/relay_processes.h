@@ -16,7 +16,7 @@
 
 namespace terse {
 
-// What a relay's clients sent and received, and the most memory that it had.
+// The figures of one relay: what its clients sent and received, and the most memory that it had.
 struct RelayFigures {
   std::string name;
   Summary below;

@@ -119,7 +119,7 @@ std::string FleetText(const SimulationResult& result) {
   return absl::StrCat(result.clients, " clients behind ", result.relays.size(), " relays");
 }
 
-// What the clients and their relays sent each other; the summary has what the relays and the coordinator did.
+// Adds the bytes between the clients and their relays; the summary has those between the relays and the coordinator.
 void AddRelays(const std::vector<RelayFigures>& relays, TextTable* table) {
   if (relays.empty()) return;
   uint64_t up = 0, down = 0;

@@ -95,7 +95,7 @@ class FleetCampaign {
     return settings.moves() ? !stays : plan.trait != FleetTrait::kMoves;
   }
 
-  // What would fall to a kind that cannot take it falls to the next one that can.
+  // A failpoint that would fall to a kind that cannot take it falls to the next one that can.
   bool TakesTurn(const FailpointPlan& plan, uint64_t row) const {
     if (!CanTake(plan, fleet_.settings())) return false;
     while (!CanTake(plan, SettingsOf(row, Topology::kTree))) ++row;

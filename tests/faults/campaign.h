@@ -41,7 +41,7 @@ struct FleetOptions {
   std::string address;    // of loopback, that no other fleet has
   Topology topology = Topology::kFlat;
   uint64_t seed = 0;  // decides settings, order of failpoints and times; the processes' own timing differs each time
-  // Of trees: takes its turn of the failpoints alone, so that one fleet of each kind goes through all of them.
+  // Each tree takes its turn of the failpoints alone, so that one fleet of each kind goes through all of them.
   bool takes_turns = false;
 };
 

@@ -40,9 +40,9 @@ class FleetBooks {
 
 // `fleet` must outlive the books.
 std::unique_ptr<FleetBooks> MakeFleetBooks(FaultyFleet* fleet);
-// Of a coordinator and its clients: each client's books by themselves.
+// The books of a coordinator and its clients: each client by itself.
 std::unique_ptr<FleetBooks> MakeFlatBooks(FaultyFleet* fleet);
-// With relays: those of the whole tree together (tests/testing/tree_books.h).
+// The books of a whole tree together (tests/testing/tree_books.h).
 std::unique_ptr<FleetBooks> MakeTreeBooks(FaultyFleet* fleet);
 
 }  // namespace terse

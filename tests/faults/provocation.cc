@@ -12,7 +12,7 @@ namespace terse {
 namespace {
 
 constexpr absl::Duration kFirstPause = absl::Milliseconds(200);
-// Of a tree, whose clients find their way to another relay first.
+// The same for a tree, whose clients find their way to another relay first.
 constexpr absl::Duration kFirstTreePause = absl::Milliseconds(400);
 // In deadlines of a round: long enough that the one of an open round passes, grace included.
 constexpr double kStallFor = 2;

@@ -32,7 +32,7 @@ class Provoker {
   // The time for which to leave the fleet alone then; it is twice as long after each, so that a slow machine gets
   // somewhere in between.
   absl::Duration NextPause();
-  // Whoever stands still goes on, and the pauses begin anew.
+  // Lets all processes that stand still go on, and begins the pauses anew.
   void Calm();
 
   // Starts the dead, but for those that are held.

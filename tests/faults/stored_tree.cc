@@ -29,8 +29,8 @@ class StoredTree : public FleetBooks {
  public:
   explicit StoredTree(FaultyFleet* fleet) : fleet_(fleet) {}
 
-  // What it has in there stays in the books: its own updates may still be on their way, and a relay's clients know what
-  // it has applied. The process begins anew, and each of those that know it counts a residual that was lost.
+  // The content of its directory stays in the books: its own updates may still be on their way, and a relay's clients
+  // know what it has applied. The process begins anew, and each of those that know it counts a residual that was lost.
   absl::Status TakeState(int member) override {
     const std::string state = fleet_->StateOf(member);
     const std::string taken = absl::StrCat(state, "-taken-", earlier_[member].size());
