@@ -18,6 +18,7 @@
 #include "storage/audit_log.h"
 #include "storage/module_file.h"
 #include "storage/schema.h"
+#include "storage/sqlite_db.h"
 #include "storage/state_directory.h"
 #include "terse/v1/run_config.pb.h"
 #include "tests/storage/client_state_testing.h"
@@ -190,7 +191,9 @@ TEST_F(CoordinatorDoctor, ACrashBetweenClosingAndCommitting) {
   EXPECT_THAT(findings["run mnist"].detail,
               HasSubstr("round 7 closed and not committed: unless the coordinator runs, its next start aborts it"));
   // A relay looks first whether the round is in its own update.
-  Execute(crashed + "/runs/mnist/run.sqlite", "INSERT INTO relay (id, facts) VALUES (1, x'01')");
+  ASSERT_OK(SqliteDb::Open(crashed + "/runs/mnist/run.sqlite", SqliteDb::Mode::kWriter)
+                .value()
+                ->Script("INSERT INTO relay (id, facts) VALUES (1, x'01')"));
   EXPECT_THAT(Examine(crashed, kExitOk)["run mnist"].detail,
               HasSubstr("round 7 closed and not committed: unless the relay runs, its next start settles it"));
 }
