@@ -110,7 +110,7 @@ class Clients:
 
     def __init__(self, coordinator):
         options = coordinator.options
-        command = [options.bin / "terse-bench", "fleet-clients", "--coordinator", coordinator.addresses["listen"],
+        command = [options.bin / "terse-bench", "fleet-clients", "--servers", coordinator.addresses["listen"],
                    "--run-file", options.state / "long.toml", "--first", "0", "--count", str(options.connect)]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         if self.process.stdout.readline() != "ready\n":

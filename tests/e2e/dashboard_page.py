@@ -117,7 +117,7 @@ class Load(Processes):
     def start_load(self):
         self.start("load", f"{OPTIONS.bin}/terse-bench", "fleet", "--clients", str(self.clients), "--parameters", "20000",
                    "--density", "0.01", "--rounds", "1000000", TMPDIR=str(self.folder))
-        ready = wait_until(lambda: glob.glob(f"{self.folder}/*/ready.json"), "the load generator's coordinator")[0]
+        ready = wait_until(lambda: glob.glob(f"{self.folder}/*/coordinator.ready.json"), "the load generator's coordinator")[0]
         self.state = f"{os.path.dirname(ready)}/coordinator"
         self.read_addresses(ready)
 
