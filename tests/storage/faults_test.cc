@@ -131,7 +131,7 @@ TEST(StorageFaults, AClosedRoundIsAbortedUnlessItIsReopened) {
   }
 }
 
-// What PostgresFenceTest expects of every call, of the one that matters most.
+// PostgresFenceTest expects the same of every call; this is the one that matters most.
 TEST(StorageFaults, AnOlderOpeningCommitsNothingUnlessNobodyLooks) {
   for (bool unfenced : {false, true}) {
     const WithMutant mutant(unfenced ? Mutant::kNoFencing : Mutant::kNone);

@@ -20,7 +20,7 @@ namespace terse {
 //   updates of relays that the root applied + what the relays hold back
 //     == mean over each relay's rounds of (deltas of its clients - what these hold back)
 //
-// Who holds back what is AddHeldBack's to say (conservation.h). It needs clients of tests/testing/grid_trainer.h,
+// AddHeldBack says what a process holds back (conservation.h). It needs clients of tests/testing/grid_trainer.h,
 // relays whose rounds all have the same number of updates, a power of two so that means are exact, and the root's whole
 // log, in mode forward. Not thread-safe.
 //
