@@ -273,16 +273,27 @@ class FleetCampaign {
   absl::Status StartAll() {
     if (options_.topology == Topology::kTree && random_.Below(4) > 0) TERSE_RETURN_IF_ERROR(StartServers());
     provoker_.Revive();
-    // The processes get ready in no order: the one that starts last may be ready first.
-    for (int member = 0; member < fleet_.members(); ++member) {
-      TERSE_RETURN_IF_ERROR(AwaitRecoveryOf(member).status());
-    }
+    return AwaitAll();
+  }
+
+  // Until all processes work. They get ready in no order, and while one is awaited others may be gathered, so that they
+  // begin again.
+  absl::Status AwaitAll() {
+    int64_t kills = 0;
+    do {
+      kills = fleet_.total_kills();
+      for (int member = 0; member < fleet_.members(); ++member) {
+        TERSE_RETURN_IF_ERROR(AwaitRecoveryOf(member).status());
+      }
+    } while (fleet_.total_kills() > kills);
     return absl::OkStatus();
   }
 
   // Stops the fleet, in order or not, and looks at what is on disk.
   absl::Status CheckInvariants() {
     if (random_.Below(2) == 0) {
+      // A process that has just begun does not end in order yet.
+      TERSE_RETURN_IF_ERROR(AwaitAll());
       TERSE_RETURN_IF_ERROR(fleet_.StopInOrder());
     } else {
       for (int member = 0; member < fleet_.members(); ++member) TERSE_RETURN_IF_ERROR(fleet_.Kill(member));
