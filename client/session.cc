@@ -7,6 +7,7 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "compression/bundle.h"
 #include "compression/downstream_model.h"
 #include "compression/feedback_table.h"
 #include "compression/run_codecs.h"
@@ -251,12 +252,17 @@ absl::Status ClientSession::LoadState(absl::string_view module, Work* work) cons
   const absl::StatusOr<StoredState> stored = options_.state->Read();
   TERSE_RETURN_IF_ERROR(StoredStatus(stored.status()));
   const bool sealed = stored->sealed.has_value();
+  const absl::string_view newest = sealed ? absl::string_view(stored->sealed->message) : stored->minus;
   if (!stored->dense.empty()) {
-    TERSE_RETURN_IF_ERROR(
-        work->feedback->Restore(stored->dense, sealed ? "" : stored->minus, sealed ? stored->sealed->message : ""));
+    // No feedback has made a bundle, and none keeps anything of it.
+    const absl::string_view made = IsBundle(newest) ? absl::string_view() : newest;
+    TERSE_RETURN_IF_ERROR(work->feedback->Restore(stored->dense, sealed ? "" : made, sealed ? made : ""));
   }
   if (!work->history.has_value()) TERSE_RETURN_IF_ERROR(work->RestoreHistory(*stored));
-  return RestoreTrainer(stored->trainer_state, module, work);
+  TERSE_RETURN_IF_ERROR(RestoreTrainer(stored->trainer_state, module, work));
+  // A reset leaves nothing, an applied update the message that was.
+  if (!sealed) work->trainer->OnSettled(/*is_left=*/stored->has_dense && stored->minus.empty());
+  return absl::OkStatus();
 }
 
 absl::Status ClientSession::RestoreTrainer(absl::string_view state, absl::string_view module, Work* work) const {
@@ -283,7 +289,8 @@ absl::Status ClientSession::Work::RestoreHistory(const StoredState& stored) {
     if (!parsed.ok()) return absl::OkStatus();
     history = *std::move(parsed);
   }
-  return stored.minus.empty() ? absl::OkStatus() : codec->AddToHistory(stored.minus, &*history);
+  if (stored.minus.empty() || IsBundle(stored.minus)) return absl::OkStatus();
+  return codec->AddToHistory(stored.minus, &*history);
 }
 
 // The cached model of an earlier process.

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/session.h"
+#include "compression/bundle.h"
 #include "core/fault.h"
 #include "core/status.h"
 #include "storage/parted_lineages.h"
@@ -110,6 +111,11 @@ absl::Status ClientSession::TryMoveTo(const Welcome& welcome) {
 
 absl::Status ClientSession::MoveState(Id128 lineage) {
   const StoredHead& stored = options_.state->state();
+  if (stored.sealed.has_value() && IsBundle(stored.sealed->message)) {
+    return absl::UnavailableError(
+        "a relay that forwards waits for the verdict on its update where it has sent it, and cannot go to another relay "
+        "meanwhile");
+  }
   const PartedLineage* const back = FindParted(stored.parted, lineage);
   const std::string line = absl::StrCat("moves from lineage ", stored.lineage.ToHex(), " to ", lineage.ToHex(),
                                         " of the same run, with its residual", Consequences(stored, back));

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "client/session.h"
+#include "compression/bundle.h"
 #include "core/codec_choices.h"
 #include "core/epochs.h"
 #include "core/fault.h"
@@ -69,6 +70,7 @@ absl::Status ClientSession::TrainAndSeal(OutboundLink* link, const Assignment& a
   Log(LogLevel::kDebug, assignment.round,
       absl::StrFormat("trained %d steps from version %d in %.3f s, loss %.4g", assignment.local_steps,
                       assignment.base_version, static_cast<double>(train_us) * 1e-6, result.mean_loss));
+  if (!result.message.empty()) return SealUpdate(assignment, result.message, train_us, result);
   const CodecKey key = {work_->config->seed, static_cast<uint64_t>(assignment.round),
                         static_cast<uint64_t>(work_->client_index)};
   TERSE_ASSIGN_OR_RETURN(std::string message, work_->feedback->Compress(&work_->scratch, key, assignment.choice));
@@ -127,7 +129,7 @@ absl::Status ClientSession::Push(OutboundLink* link, bool may_pack) {
   Update update = {sealed.round, sealed.update_id, sealed.train_us, sealed.loss, sealed.message};
   update.metrics = sealed.metrics;
   update.cohort = sealed.cohort;
-  if (may_pack && work_->history.has_value()) {
+  if (may_pack && work_->history.has_value() && !IsBundle(sealed.message)) {
     TERSE_ASSIGN_OR_RETURN(std::string packed, work_->codec->Pack(sealed.message, *work_->history));
     update.packed = packed.size() < sealed.message.size();
     if (update.packed) update.message = std::move(packed);
@@ -173,6 +175,7 @@ absl::Status ClientSession::OnVerdict(const Verdict& verdict) {
         absl::StrFormat("the coordinator asked for a fresh residual (%s); %.3g in L2 norm is lost", verdict.reason,
                         lost));
     TERSE_RETURN_IF_ERROR(StoredStatus(state->Reset(verdict.last_applied)));
+    work_->trainer->OnSettled(/*is_left=*/false);
     work_->BeginHistory();
     NoteSettled(Outcome::kReset);
     return absl::OkStatus();
@@ -181,6 +184,7 @@ absl::Status ClientSession::OnVerdict(const Verdict& verdict) {
   if (!sealed.has_value() || verdict.outcome == Outcome::kPending) return absl::OkStatus();
   const bool applied = verdict.outcome == Outcome::kApplied;
   const int64_t round = sealed->round;
+  const bool is_bundle = IsBundle(sealed->message);
   if (applied) {
     Log(LogLevel::kDebug, round, "the update was applied");
   } else {
@@ -189,14 +193,17 @@ absl::Status ClientSession::OnVerdict(const Verdict& verdict) {
         absl::StrCat(
             "the update of round ", round,
             verdict.reason.empty() ? " came too late" : absl::StrCat(" was not applied (", verdict.reason, ")"),
-            " and ", work_->feedback->folds_forward() ? "folds into the next one" : "is dropped"));
+            " and ", is_bundle                          ? "is sent again for the next one"
+                     : work_->feedback->folds_forward() ? "folds into the next one"
+                                                        : "is dropped"));
   }
   TERSE_RETURN_IF_ERROR(StoredStatus(state->Settle(applied)));
-  if (applied && work_->history.has_value()) {
+  if (work_->trainer != nullptr) work_->trainer->OnSettled(is_bundle && !applied);
+  if (applied && work_->history.has_value() && !is_bundle) {
     TERSE_RETURN_IF_ERROR(work_->codec->AddToHistory(state->state().minus, &*work_->history));
   }
   if (work_->feedback != nullptr) {
-    TERSE_RETURN_IF_ERROR(work_->feedback->Settle(applied));
+    if (work_->feedback->pending()) TERSE_RETURN_IF_ERROR(work_->feedback->Settle(applied));
   } else {  // at rest: it is made of what is stored
     work_->residual_norm = absl::nullopt;
     if (options_.observer == nullptr) return absl::OkStatus();

@@ -9,6 +9,7 @@
 #include "compression/choice_codec.h"
 #include "compression/dense.h"
 #include "compression/sparse_step.h"
+#include "compression/varint.h"
 #include "core/status.h"
 
 namespace terse {
@@ -20,35 +21,6 @@ constexpr char kWeightedForwardNumber = static_cast<char>(0x83);
 constexpr char kCodedNumber = static_cast<char>(0x84);
 constexpr char kSharedForwardNumber = static_cast<char>(0x85);
 constexpr char kSparseNumber = static_cast<char>(0x89);  // 0x86 to 0x88: downstream_model.cc
-
-// The most bytes of a varint for a number that fits int64.
-constexpr int64_t kMaxVarintBytes = 9;
-
-// LEB128: seven bits a byte, least significant first, the high bit on all but the last.
-int64_t VarintBytes(uint64_t value) {
-  int64_t bytes = 1;
-  for (; value >= 0x80; value >>= 7) ++bytes;
-  return bytes;
-}
-
-void PutVarint(uint64_t value, std::string* out) {
-  for (; value >= 0x80; value >>= 7) out->push_back(static_cast<char>(value | 0x80));
-  out->push_back(static_cast<char>(value));
-}
-
-// Takes a shortest-form varint below 2^63 off the front. False when there is none.
-bool TakeVarint(absl::string_view* bytes, uint64_t* value) {
-  *value = 0;
-  for (size_t i = 0; i < bytes->size() && i < kMaxVarintBytes; ++i) {
-    const uint8_t byte = static_cast<uint8_t>((*bytes)[i]);
-    *value |= static_cast<uint64_t>(byte & 0x7f) << (7 * i);
-    if (byte < 0x80) {
-      bytes->remove_prefix(i + 1);
-      return i == 0 || byte != 0;
-    }
-  }
-  return false;
-}
 
 bool IsForward(absl::string_view message) {
   return !message.empty() &&

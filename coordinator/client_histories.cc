@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/types/optional.h"
+#include "compression/bundle.h"
 #include "coordinator/engine_state.h"
 #include "coordinator/phases/phase.h"
 #include "coordinator/sessions.h"
@@ -83,7 +84,9 @@ void BeginHistoryAnew(EngineState& run, int64_t client) {
 std::vector<HistoryMessage> MessagesForHistories(const EngineState& run) {
   std::vector<HistoryMessage> messages;
   for (const auto& [client, received] : run.round.updates()) {
-    if (run.histories.logs.contains(client)) messages.push_back({client, received.update.bytes()});
+    // A bundle has no positions of its own: it is never packed, and no part of a history.
+    const absl::string_view bytes = received.update.bytes();
+    if (run.histories.logs.contains(client) && !IsBundle(bytes)) messages.push_back({client, bytes});
   }
   return messages;
 }

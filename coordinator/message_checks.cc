@@ -1,12 +1,15 @@
 #include "coordinator/message_checks.h"
 
+#include <algorithm>
 #include <cmath>
 #include <memory>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "compression/bundle.h"
 #include "core/status.h"
 
 namespace terse {
@@ -28,12 +31,30 @@ absl::Status ValidateHeader(const Update& update) {
   return update.update_id.IsZero() ? absl::InvalidArgumentError("the update has no id") : absl::OkStatus();
 }
 
+// A bundle is as large as the largest update in it.
+absl::StatusOr<UpdateSize> MeasureUpdate(const Codec& codec, const Update& update) {
+  if (update.cohort.clients == 0 || !IsBundle(update.message)) return codec.Measure(update.message);
+  TERSE_ASSIGN_OR_RETURN(const std::vector<BundledUpdate> parts, ParseBundle(update.message));
+  const CohortFacts cohort = CohortOf(parts);
+  if (cohort.clients != update.cohort.clients || cohort.samples != update.cohort.samples) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("a bundle of ", cohort.clients, " clients with ", cohort.samples, " samples, whose header says ",
+                     update.cohort.clients, " and ", update.cohort.samples));
+  }
+  UpdateSize size;
+  for (const BundledUpdate& part : parts) {
+    TERSE_ASSIGN_OR_RETURN(const UpdateSize one, codec.Measure(part.message));
+    size = {std::max(size.norm, one.norm), std::max(size.largest, one.largest)};
+  }
+  return size;
+}
+
 }  // namespace
 
 absl::Status ValidateMessage(const Codec& codec, const FromClient& message) {
   if (const auto* update = std::get_if<Update>(&message)) {
     TERSE_RETURN_IF_ERROR(ValidateHeader(*update));
-    return update->packed ? absl::OkStatus() : codec.Validate(update->message);
+    return update->packed ? absl::OkStatus() : MeasureUpdate(codec, *update).status();
   }
   const auto* ready = std::get_if<Ready>(&message);
   if (ready != nullptr && (ready->samples < 0 || ready->samples > kMaxSamples)) {
@@ -58,7 +79,7 @@ absl::Status TakeMessage(const Codec& codec, const UpdateHistories* histories, i
   }
   if (update->packed) histories->Unpack(client, update);
   if (update->packed) return absl::OkStatus();
-  TERSE_ASSIGN_OR_RETURN(const UpdateSize size, codec.Measure(update->message));
+  TERSE_ASSIGN_OR_RETURN(const UpdateSize size, MeasureUpdate(codec, *update));
   update->norm = size.norm;
   update->largest = size.largest;
   return absl::OkStatus();

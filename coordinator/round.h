@@ -3,8 +3,10 @@
 #ifndef TERSE_COORDINATOR_ROUND_H_
 #define TERSE_COORDINATOR_ROUND_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <utility>
+#include <vector>
 
 #include "absl/container/btree_map.h"
 #include "absl/types/optional.h"
@@ -21,6 +23,8 @@ struct ReceivedUpdate {
   int64_t samples = 0;    // the client's when the update came
   int64_t staleness = 0;  // versions between the weights that it was made from and the head
   int64_t count = 1;      // how often it goes into the average; above 1 only under Mutant::kNoDeduplication
+  // Of a bundle (compression/bundle.h): the places in it of updates that are refused, increasing. The others count.
+  std::vector<size_t> left_out = {};
 };
 
 // Invariants: rounds have the numbers 1, 2, ..., and one opens after the one before is settled; a client has at most

@@ -6,14 +6,17 @@
 #include <vector>
 
 #include "absl/strings/string_view.h"
+#include "compression/bundle.h"
 #include "core/cohort.h"
 
 namespace terse {
 
 struct EngineState;
 struct ReceivedUpdate;
+struct Update;
 
-// Views of the round's updates, which must not change meanwhile; as at ServerStep::MakeStep.
+// Views of the round's updates, which must not change meanwhile; those of a bundle one by one. As at
+// ServerStep::MakeStep.
 struct RoundInputs {
   std::vector<absl::string_view> messages;
   std::vector<int64_t> samples;  // empty: the plain average
@@ -26,6 +29,11 @@ RoundInputs InputsOf(const EngineState& run);
 
 // The clients that an update stands for: the sender itself, or those below it.
 CohortFacts CohortOf(const ReceivedUpdate& received);
+
+// The update, or all that are in it where it is a bundle (compression/bundle.h), with what each stands for.
+std::vector<BundledUpdate> PartsOf(const ReceivedUpdate& received);
+// Whether all of them were made with that choice (compression/choice_codec.h).
+bool HasChoice(const Update& update, int64_t choice);
 
 }  // namespace terse
 

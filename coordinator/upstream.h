@@ -23,7 +23,8 @@ namespace terse {
 struct CohortResult {
   int64_t round = 0;         // of the relay's own
   std::vector<float> delta;  // mean of the round's updates by their weights; as many floats as the layout has
-  double loss = 0;           // likewise
+  std::string bundle;        // in its place, of a relay that forwards: the round's updates (compression/bundle.h)
+  double loss = 0;           // mean by the number of clients
   CohortFacts cohort;
   std::vector<NamedMetric> metrics;
 };
@@ -57,6 +58,7 @@ struct RelayRounds {
                                 // updates
   int64_t quorum = 0;           // fewest updates that may close a round without the others; 0: half of the clients
   double deadline_seconds = 0;  // from opening a round to closing it; 0: four fifths of the run's
+  bool forwards = false;        // hands the updates of a round up as they came, and not their mean
 };
 
 // The settings of a relay's engine.

@@ -27,6 +27,9 @@ struct TrainResult {
   // They pass CheckMetrics, and none is of the kind kTest.
   std::vector<NamedMetric> metrics = {};
   CohortFacts cohort = {};  // of a relay, whose training is that of its clients
+  // Of a relay that forwards: the update itself (compression/bundle.h), which is sealed as it is. `delta` is all zero
+  // then. Empty: the run's codec makes it of `delta`.
+  std::string message = {};
 };
 
 // The training that a round asks of a client.
@@ -87,6 +90,10 @@ class LocalTrainer {
   // The result of the newest Train is sealed with the state after it: it is counted once, whatever happens from here
   // on. A trainer that fails here fails its next call.
   virtual void OnSealed(int64_t round) {}
+  // What was sealed with the newest state is settled, or will never be. `is_left`: it was not applied and was a message
+  // of the trainer's own (TrainResult::message), of which nothing else is kept: it is the trainer's to send again. Also
+  // told after RestoreState, unless the verdict is outstanding.
+  virtual void OnSettled(bool is_left) {}
 
   // The run is over, for the reason that people read, with these weights: this trainer is not asked again.
   virtual void OnFinished(absl::string_view reason, absl::Span<const float> weights) {}

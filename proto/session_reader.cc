@@ -1,4 +1,5 @@
 // The reading half of session_wire.h: wire messages become core types once they have been checked.
+#include <algorithm>
 #include <limits>
 #include <memory>
 #include <utility>
@@ -14,6 +15,9 @@
 
 namespace terse {
 namespace {
+
+// Memory for more bytes than these comes with the bytes.
+constexpr uint64_t kReserved = uint64_t{4} << 20;
 
 // The most rounds and the most local steps that a run file may ask for.
 constexpr int64_t kMostIterations = int64_t{100'000'000} * 1'000'000;
@@ -185,7 +189,7 @@ absl::Status Assembly::Begin(uint64_t size, int64_t limit, absl::string_view wha
   active_ = true;
   size_ = size;
   data_.clear();
-  data_.reserve(size);
+  data_.reserve(std::min(size, kReserved));
   return absl::OkStatus();
 }
 

@@ -27,8 +27,8 @@ absl::Status Relay::ReadState() {
   TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<ClientState> state, ClientState::Open(options_.above.state_directory));
   TERSE_ASSIGN_OR_RETURN(const StoredState stored, state->Read());
   if (stored.trainer_state.empty()) return absl::OkStatus();
-  TERSE_ASSIGN_OR_RETURN(const SealedCohort sealed, ParseSealedCohort(stored.trainer_state));
-  desk_.SetSealed(sealed);
+  TERSE_ASSIGN_OR_RETURN(const CohortState cohort, ParseCohortState(stored.trainer_state));
+  desk_.SetSealed(cohort.sealed);
   return absl::OkStatus();
 }
 
@@ -48,7 +48,7 @@ absl::Status Relay::Serve() {
   const auto make_trainer = [this](const RunConfig&, const Shard&,
                                    absl::string_view module) -> absl::StatusOr<std::unique_ptr<LocalTrainer>> {
     desk_.TakeModule(std::string(module));
-    return std::make_unique<CohortTrainer>(&desk_, *desk_.welcome().layout);
+    return std::make_unique<CohortTrainer>(&desk_, *desk_.welcome().layout, options_.rounds.forwards);
   };
   return ServeCoordinator(above, make_trainer, &stop_);
 }

@@ -2,6 +2,7 @@
 #include "CLI/CLI.hpp"
 #include "absl/strings/str_cat.h"
 #include "client/log_components.h"
+#include "compression/bundle.h"
 #include "coordinator/log_components.h"
 #include "coordinator/rpc/server_options.h"
 #include "core/cli/checks.h"
@@ -17,6 +18,8 @@ namespace terse {
 namespace {
 
 constexpr char kUpstreamFolder[] = "/upstream";
+constexpr char kRecompressMode[] = "recompress";
+constexpr char kForwardMode[] = "forward";
 
 // Those of both halves. Lines of both are in the component "session": kSessionLog and kClientSessionLog.
 constexpr absl::string_view kRelayLogs[] = {kServerLog, kRunLog, kSessionLog, kDaemonLog, kLinkLog, kTlsLog, kWebLog};
@@ -60,10 +63,20 @@ void AddRoundOptions(CLI::App& app, RelayRounds* rounds) {
                  "in time above")
       ->check(Number(0.0, 31536000.0))
       ->capture_default_str();
+  app.add_option_function<std::string>(
+         "--mode", [rounds](const std::string& mode) { rounds->forwards = mode == kForwardMode; },
+         "recompress: the mean of a round's updates goes up, compressed with the run's codec, and what that leaves stays "
+         "in the relay's residual. forward: the updates go up as they came, and count as they would without the relay, "
+         "bit for bit; the bytes grow with the clients")
+      ->check(CLI::IsMember({kRecompressMode, kForwardMode}))
+      ->default_str(kRecompressMode);
 }
 
 void CheckTogether(const RelayOptions& options) {
   if (options.rounds.quorum > options.rounds.clients) throw CLI::ValidationError("--quorum", "is more than --clients");
+  if (options.rounds.forwards && options.rounds.clients > kMostBundled) {
+    throw CLI::ValidationError("--mode", absl::StrCat("forward takes at most ", kMostBundled, " --clients"));
+  }
   if (options.above.name.empty() && options.below.transport.tls_directory.empty()) throw CLI::RequiredError("--name");
   if (!options.above.name.empty() && !CheckClientName(options.above.name).ok()) {
     throw CLI::ValidationError("--name", std::string(CheckClientName(options.above.name).message()));

@@ -5,8 +5,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/types/optional.h"
-#include "compression/choice_codec.h"
+#include "compression/bundle.h"
 #include "coordinator/client_histories.h"
+#include "coordinator/round_inputs.h"
 #include "coordinator/sessions.h"
 #include "coordinator/set_aside.h"
 #include "coordinator/staleness.h"
@@ -45,31 +46,68 @@ std::vector<double> EarlierNorms(const EngineState& run) {
   return norms;
 }
 
+// What the policy looks at: an update, or one of those in a bundle.
+struct Candidate {
+  int64_t client = 0;
+  absl::optional<size_t> place;  // in the bundle
+  MeasuredUpdate update;
+};
+
+absl::StatusOr<std::vector<Candidate>> CandidatesOf(const EngineState& run) {
+  std::vector<Candidate> candidates;
+  for (const auto& [client, received] : run.round.updates()) {
+    const absl::optional<ClientNotes>& notes = run.fleet.at(client).notes;
+    const int64_t folded = notes.has_value() ? notes->folded : 0;
+    if (!IsBundle(received.update.bytes())) {
+      const UpdateSize size = {received.update.norm, received.update.largest};
+      candidates.push_back({client, absl::nullopt, {received.update.bytes(), size, folded}});
+      continue;
+    }
+    const std::vector<BundledUpdate> parts = PartsOf(received);
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const absl::StatusOr<UpdateSize> size = run.model.codec().Measure(parts[i].message);
+      if (!size.ok()) return absl::UnavailableError(absl::StrCat("an update on the disk: ", size.status().message()));
+      candidates.push_back({client, i, {parts[i].message, *size, folded}});
+    }
+  }
+  return candidates;
+}
+
 struct Refused {
   RefusedUpdate update;
   bool grave = false;  // its client is set aside at once
 };
 
-// Returns the received updates that are refused.
-absl::StatusOr<std::vector<Refused>> FindRefused(const EngineState& run) {
+// A relay's update that has lost all of its parts is refused; one that has lost some counts without them. Their clients
+// hear no more than that of the relay.
+void LeaveOut(EngineState& run, const Candidate& candidate, const std::string& reason) {
+  run.round.Find(candidate.client)->left_out.push_back(*candidate.place);
+  run.Tell(event::kUpdateRejected, candidate.client,
+           absl::StrCat("update ", *candidate.place, " of those that it forwards: ", reason));
+}
+
+// Returns the received updates that are refused, in the order of their clients.
+absl::StatusOr<std::vector<Refused>> FindRefused(EngineState& run) {
   UpdatePolicy policy = run.config->policy;
   if (!ComparesNorms(*run.config)) policy.norm_ratio = 0;
+  TERSE_ASSIGN_OR_RETURN(const std::vector<Candidate> candidates, CandidatesOf(run));
   std::vector<MeasuredUpdate> updates;
-  for (const auto& [client, received] : run.round.updates()) {
-    const absl::optional<ClientNotes>& notes = run.fleet.at(client).notes;
-    updates.push_back({received.update.bytes(),
-                       {received.update.norm, received.update.largest},
-                       notes.has_value() ? notes->folded : 0});
-  }
+  updates.reserve(candidates.size());
+  for (const Candidate& candidate : candidates) updates.push_back(candidate.update);
   TERSE_ASSIGN_OR_RETURN(const std::vector<Judgement> judgements,
                          JudgeUpdates(run.model.codec(), updates, policy, EarlierNorms(run)));
   std::vector<Refused> refused;
-  auto judgement = judgements.begin();
-  for (const auto& [client, received] : run.round.updates()) {
-    if (!judgement->reason.empty()) {
-      refused.push_back({{client, received.update.update_id, judgement->reason}, judgement->grave});
+  for (size_t i = 0; i < candidates.size(); ++i) {
+    const Candidate& candidate = candidates[i];
+    const Judgement& judgement = judgements[i];
+    if (judgement.reason.empty()) continue;
+    const ReceivedUpdate& received = *run.round.Find(candidate.client);
+    if (candidate.place.has_value()) {
+      LeaveOut(run, candidate, judgement.reason);
+      if (received.left_out.size() < PartsOf(received).size()) continue;
     }
-    ++judgement;
+    refused.push_back({{candidate.client, received.update.update_id, judgement.reason},
+                       judgement.grave && !candidate.place.has_value()});
   }
   return refused;
 }
@@ -228,9 +266,14 @@ absl::Status TakeIn(EngineState& run, Session& session, Update update) {
   TERSE_ASSIGN_OR_RETURN(const std::string objection, WhyNotTaken(run, session, update));
   if (!objection.empty()) return TurnAway(run, session, update, objection);
   if (!run.config->rounds.buffered && run.course.controller != nullptr &&
-      ChoiceOf(update.bytes()) != run.round.plan().choice) {
+      !HasChoice(update, run.round.plan().choice)) {
     return RefuseUpdate(run, session, event::kUpdateRejected, "another coding than the round's",
                         "the update is not coded as its assignment said; check in again");
+  }
+  if (IsBundle(update.bytes()) && run.config->downstream == DownstreamMode::kForward) {
+    return RefuseUpdate(run, session, event::kUpdateRejected, "a bundle, and the run's downstream is forward",
+                        "a run whose codec.downstream is 'forward' hands on no more updates than rounds.clients: start "
+                        "the relay with --mode recompress");
   }
   // Receivers of a downstream message allow for so many updates in it. Only a pause lets them become more.
   if (run.round.size() >= run.config->rounds.clients) {

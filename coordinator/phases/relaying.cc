@@ -1,12 +1,14 @@
-// Relaying, in the place of committing in a relay: hands the mean of the closed round's updates up, and commits the
-// round once that is sealed in the relay's own update. The clients hear APPLIED after that, never before: what they
+// Relaying, in the place of committing in a relay: hands the mean of the closed round's updates up, or the updates as
+// they came, and commits the round once that is sealed in the relay's own update. The clients hear APPLIED after that, never before: what they
 // hear is then in the relay's outbox or its residual, whatever becomes of the relay.
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "compression/bundle.h"
 #include "coordinator/phases/phases.h"
 #include "coordinator/round_inputs.h"
 #include "coordinator/sessions.h"
@@ -22,14 +24,11 @@ class Relaying : public Phase {
 
   Transition Enter(EngineState& run) override {
     if (!run.relay->order.has_value()) return Drop(run, "nobody above waits for the round any more");
-    const RoundInputs inputs = InputsOf(run);
-    if (inputs.messages.empty()) return GiveUp(run, "every update of the round was refused");
-    absl::StatusOr<ServerStep::Result> step =
-        run.model.server().MakeStep(run.model.head().version, run.model.weights(), inputs.messages, inputs.samples,
-                                    inputs.total, run.round.plan().choice);
-    if (absl::IsInvalidArgument(step.status())) return GiveUp(run, std::string(step.status().message()));
-    TERSE_RETURN_IF_ERROR(step.status());
-    CohortResult result = ResultOf(run, std::move(step->weights));
+    if (run.round.size() == 0) return GiveUp(run, "every update of the round was refused");
+    CohortResult result = ResultOf(run);
+    const absl::Status made = run.relay->setup.rounds.forwards ? Bundle(run, &result) : Average(run, &result);
+    if (absl::IsInvalidArgument(made)) return GiveUp(run, std::string(made.message()));
+    TERSE_RETURN_IF_ERROR(made);
     run.journal.Later([upstream = run.relay->setup.upstream, result = std::make_shared<CohortResult>(std::move(
                                                                  result))] { upstream->HandUp(std::move(*result)); });
     if (Mutated(Mutant::kRelaySettlesFirst)) return CommitCohort(run);
@@ -50,10 +49,37 @@ class Relaying : public Phase {
     return PhaseName::kSelecting;
   }
 
-  static CohortResult ResultOf(const EngineState& run, std::vector<float> delta) {
+  // INVALID_ARGUMENT for updates that cannot be averaged.
+  static absl::Status Average(EngineState& run, CohortResult* result) {
+    const RoundInputs inputs = InputsOf(run);
+    TERSE_ASSIGN_OR_RETURN(
+        ServerStep::Result step,
+        run.model.server().MakeStep(run.model.head().version, run.model.weights(), inputs.messages, inputs.samples,
+                                    inputs.total, run.round.plan().choice));
+    result->delta = std::move(step.weights);
+    return absl::OkStatus();
+  }
+
+  // INVALID_ARGUMENT for more updates than a bundle has. Those of a relay below are bundled anew, so that none is in
+  // another one.
+  static absl::Status Bundle(const EngineState& run, CohortResult* result) {
+    std::vector<BundledUpdate> all;
+    for (const auto& [client, received] : run.round.updates()) {
+      const std::vector<BundledUpdate> parts = PartsOf(received);
+      for (size_t i = 0; i < parts.size(); ++i) {
+        if (!absl::c_binary_search(received.left_out, i)) all.push_back(parts[i]);
+      }
+    }
+    absl::StatusOr<std::string> bundle = BuildBundle(all);
+    if (!bundle.ok()) return absl::InvalidArgumentError(bundle.status().message());
+    result->bundle = *std::move(bundle);
+    result->cohort = CohortOf(all);
+    return absl::OkStatus();
+  }
+
+  static CohortResult ResultOf(const EngineState& run) {
     CohortResult result;
     result.round = run.round.number();
-    result.delta = std::move(delta);
     std::vector<absl::Span<const NamedMetric>> metrics;
     double loss = 0;
     for (const auto& [client, received] : run.round.updates()) {

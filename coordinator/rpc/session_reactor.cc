@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
+#include "compression/bundle.h"
 #include "coordinator/log_components.h"
 #include "coordinator/message_checks.h"
 #include "coordinator/rpc/round_traces.h"
@@ -110,7 +111,7 @@ absl::StatusOr<absl::optional<FromClient>> SessionReactor::Bind() {
     absl::MutexLock lock(&mutex_);
     due_.OnReceived(check_in);
   }
-  reader_.emplace(run_->codec().MaxMessageBytes());
+  reader_.emplace(check_in.relay ? kMostBundleBytes : run_->codec().MaxMessageBytes());
   loop_->Post(Connected{id_, self_});
   return message;
 }
