@@ -1,6 +1,7 @@
 #include "coordinator/round_inputs.h"
 
 #include <algorithm>
+#include <cstddef>
 
 #include "absl/algorithm/container.h"
 #include "absl/types/span.h"
@@ -23,10 +24,8 @@ struct Element {
 std::vector<Element> ElementsOf(const Round& round) {
   std::vector<Element> elements;
   for (const auto& [client, received] : round.updates()) {
-    const std::vector<BundledUpdate> parts = PartsOf(received);
-    for (size_t i = 0; i < parts.size(); ++i) {
-      if (absl::c_binary_search(received.left_out, i)) continue;
-      elements.push_back({parts[i], received.count, received.staleness});
+    for (const BundledUpdate& part : CountedPartsOf(received)) {
+      elements.push_back({part, received.count, received.staleness});
     }
   }
   return elements;
@@ -54,6 +53,14 @@ std::vector<BundledUpdate> PartsOf(const ReceivedUpdate& received) {
     if (parts.ok()) return *std::move(parts);
   }
   return {{bytes, CohortOf(received)}};
+}
+
+std::vector<BundledUpdate> CountedPartsOf(const ReceivedUpdate& received) {
+  std::vector<BundledUpdate> parts = PartsOf(received);
+  for (auto place = received.left_out.rbegin(); place != received.left_out.rend(); ++place) {
+    parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(*place));
+  }
+  return parts;
 }
 
 bool HasChoice(const Update& update, int64_t choice) {

@@ -32,6 +32,8 @@ CohortFacts CohortOf(const ReceivedUpdate& received);
 
 // The update, or all that are in it where it is a bundle (compression/bundle.h), with what each stands for.
 std::vector<BundledUpdate> PartsOf(const ReceivedUpdate& received);
+// The same without those that are left out.
+std::vector<BundledUpdate> CountedPartsOf(const ReceivedUpdate& received);
 // Whether all of them were made with that choice (compression/choice_codec.h).
 bool HasChoice(const Update& update, int64_t choice);
 

@@ -23,6 +23,26 @@ constexpr bool IsCohort(const CohortFacts& cohort) {
   return in_range && (cohort.clients == 0) == (cohort.samples == 0);
 }
 
+// What a relay knows of the tree below it: what its own run says, and what the relays below it have said. For people;
+// nothing depends on it.
+struct BelowFacts {
+  static constexpr int64_t kMostBytes = int64_t{1} << 60;
+
+  int64_t clients = 0;  // that are connected, to this relay or to one below it; relays do not count
+  // What they, and the relays between, sent and received in the rounds of these relays until now.
+  int64_t payload_bytes_up = 0, wire_bytes_up = 0;
+  int64_t payload_bytes_down = 0, wire_bytes_down = 0;
+
+  BelowFacts& operator+=(const BelowFacts& other) {
+    clients += other.clients;
+    payload_bytes_up += other.payload_bytes_up;
+    wire_bytes_up += other.wire_bytes_up;
+    payload_bytes_down += other.payload_bytes_down;
+    wire_bytes_down += other.wire_bytes_down;
+    return *this;
+  }
+};
+
 }  // namespace terse
 
 #endif  // TERSE_CORE_COHORT_H_

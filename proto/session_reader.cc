@@ -163,6 +163,21 @@ absl::StatusOr<CohortFacts> ReadCohort(const v1::UpdateHeader& wire) {
   return cohort;
 }
 
+absl::StatusOr<absl::optional<BelowFacts>> ReadBelow(const v1::UpdateHeader& wire) {
+  if (!wire.has_below()) return absl::optional<BelowFacts>();
+  if (wire.cohort_clients() == 0) return absl::InvalidArgumentError("an update of a client that has others below it");
+  const v1::Below& from = wire.below();
+  constexpr int64_t kMost = BelowFacts::kMostBytes;
+  BelowFacts below;
+  TERSE_ASSIGN_OR_RETURN(below.clients, Number(from.clients(), "below.clients", CohortFacts::kMostClients));
+  TERSE_ASSIGN_OR_RETURN(below.payload_bytes_up, Number(from.payload_bytes_up(), "below.payload_bytes_up", kMost));
+  TERSE_ASSIGN_OR_RETURN(below.wire_bytes_up, Number(from.wire_bytes_up(), "below.wire_bytes_up", kMost));
+  TERSE_ASSIGN_OR_RETURN(below.payload_bytes_down,
+                         Number(from.payload_bytes_down(), "below.payload_bytes_down", kMost));
+  TERSE_ASSIGN_OR_RETURN(below.wire_bytes_down, Number(from.wire_bytes_down(), "below.wire_bytes_down", kMost));
+  return absl::make_optional(below);
+}
+
 }  // namespace
 
 absl::StatusOr<Layout> LayoutFromWire(const google::protobuf::RepeatedPtrField<v1::Tensor>& tensors) {
@@ -249,6 +264,7 @@ absl::StatusOr<absl::optional<FromClient>> ClientMessageReader::FeedUpdate(const
     TERSE_ASSIGN_OR_RETURN(update_.norm_code, ReadNormCode(header));
     TERSE_ASSIGN_OR_RETURN(update_.metrics, ReadMetrics(header));
     TERSE_ASSIGN_OR_RETURN(update_.cohort, ReadCohort(header));
+    TERSE_ASSIGN_OR_RETURN(update_.below, ReadBelow(header));
   }
   TERSE_RETURN_IF_ERROR(assembly_.Append(chunk.data()));
   if (!assembly_.complete()) return absl::optional<FromClient>();

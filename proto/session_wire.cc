@@ -50,6 +50,14 @@ std::vector<v1::ServerMessage> DownstreamToWire(const Downstream& downstream) {
   return out;
 }
 
+void PutBelow(const BelowFacts& below, v1::Below* out) {
+  out->set_clients(below.clients);
+  out->set_payload_bytes_up(below.payload_bytes_up);
+  out->set_wire_bytes_up(below.wire_bytes_up);
+  out->set_payload_bytes_down(below.payload_bytes_down);
+  out->set_wire_bytes_down(below.wire_bytes_down);
+}
+
 std::vector<v1::ClientMessage> UpdateToWire(const Update& update) {
   std::vector<v1::ClientMessage> chunks;
   for (size_t at = 0; at < update.message.size(); at += kChunkBytes) {
@@ -72,6 +80,7 @@ std::vector<v1::ClientMessage> UpdateToWire(const Update& update) {
   }
   header->set_cohort_clients(update.cohort.clients);
   header->set_cohort_samples(update.cohort.samples);
+  if (update.below.has_value()) PutBelow(*update.below, header->mutable_below());
   return chunks;
 }
 

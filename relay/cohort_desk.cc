@@ -1,6 +1,7 @@
 #include "relay/cohort_desk.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -211,6 +212,27 @@ void CohortDesk::SettleTaken() {
     sealed = sealed_.lineage == taken_.lineage && sealed_.round >= round;
   }
   Post(HandedUp{round, sealed ? absl::OkStatus() : absl::AbortedError("the relay could not seal the result")});
+}
+
+absl::optional<BelowFacts> CohortDesk::Below() const {
+  RunHost* const run = Run();
+  if (run == nullptr) return absl::nullopt;
+  BelowFacts below;
+  const absl::Status read = run->Use([&](const RunHost::Live& live) -> absl::Status {
+    TERSE_ASSIGN_OR_RETURN(const RunTotals totals, live.store->Totals());
+    TERSE_ASSIGN_OR_RETURN(const std::vector<BelowRecord> relays, live.store->Below());
+    std::set<int64_t> connected;
+    for (const SessionView& session : live.engine->View().sessions) connected.insert(session.client);
+    for (const BelowRecord& relay : relays) {
+      BelowFacts facts = relay.facts;
+      if (connected.erase(relay.client) == 0) facts.clients = 0;
+      below += facts;
+    }
+    below += {static_cast<int64_t>(connected.size()), totals.payload_bytes_up, totals.wire_bytes_up,
+              totals.payload_bytes_down, totals.wire_bytes_down};
+    return absl::OkStatus();
+  });
+  return read.ok() ? absl::make_optional(below) : absl::nullopt;  // it is said again with each update
 }
 
 int64_t CohortDesk::samples() const {

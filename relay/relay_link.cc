@@ -22,6 +22,11 @@ absl::Status RelayLink::Send(const FromClient& message) {
       return connection_->Send(without);
     }
   }
+  if (const auto* update = std::get_if<Update>(&message)) {
+    Update told = *update;
+    told.below = desk_->Below();
+    return connection_->Send(told);
+  }
   return connection_->Send(message);
 }
 

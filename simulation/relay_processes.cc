@@ -56,6 +56,8 @@ absl::Status RelayProcesses::StartNext(const std::function<bool()>& go_on) {
                        each,
                        "--clients",
                        each,
+                       "--mode",
+                       options_.mode,
                        "--deadline",
                        absl::StrCat(kSimulatedDeadlineSeconds),
                        "--max-connections-per-address",

@@ -32,6 +32,7 @@ class RelayProcesses {
     std::string directory;  // of the relays' states, one folder each
     int64_t relays = 1;
     int64_t clients_each = 1;
+    std::string mode;  // of terse-relay
   };
   // Starts one relay after the other, so that their order in the run is that of their numbers; returns once all have
   // joined it. `go_on` is asked several times a second, and ends the wait with CANCELLED. UNAVAILABLE with the end of

@@ -123,6 +123,7 @@ class Simulation {
     relays.directory = FilePath(options_.directory, "relays");
     relays.relays = run.relays;
     relays.clients_each = run.clients / run.relays;
+    relays.mode = run.relay_mode;
     TERSE_ASSIGN_OR_RETURN(relays_, RelayProcesses::Start(relays, [this] { return Stops() == 0; }));
     return absl::OkStatus();
   }

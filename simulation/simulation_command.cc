@@ -57,6 +57,11 @@ void AddOptions(CLI::App* app, CommandOptions* options) {
          "relays between the coordinator and the clients, with as many clients each (docs/SCALE.md); needs the "
          "program terse-relay")
       ->check(WholeNumber(1, 1000));
+  app->add_option("--relay-mode", options->changes.relay_mode,
+                  "what the relays send: recompress, the compressed mean of their clients' updates, or forward, the "
+                  "updates as they are")
+      ->check(CLI::IsMember({"recompress", "forward"}))
+      ->capture_default_str();
   app->add_option("--rounds", options->changes.rounds, "rounds of the run; without it, rounds.count")
       ->check(WholeNumber(1, 100'000'000));
   app->add_option("--processes", options->simulation.processes,

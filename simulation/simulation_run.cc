@@ -85,6 +85,7 @@ absl::StatusOr<SimulatedRun> LoadSimulationRun(const std::string& run_file, cons
   if (changes.relays > 0) {
     TERSE_RETURN_IF_ERROR(PutRelaysBetween(changes, &config));
     simulated.relays = changes.relays;
+    simulated.relay_mode = changes.relay_mode;
   }
   rounds.set_deadline_seconds(kSimulatedDeadlineSeconds);
   TERSE_RETURN_IF_ERROR(ValidateNewRun(config));

@@ -18,12 +18,14 @@ struct RunChanges {
   int64_t cohort = 0;   // that take part in a round; 0: as the run file says
   int64_t rounds = 0;   // 0: as the run file says
   int64_t relays = 0;   // between the coordinator and the clients; 0: the clients are the coordinator's
+  std::string relay_mode = "recompress";  // terse-relay's
 };
 
 struct SimulatedRun {
   v1::RunConfig config;    // the coordinator's, whose clients are the relays where there are any
   int64_t clients = 0;     // of the fleet
   int64_t relays = 0;      // with as many clients each; 0: none
+  std::string relay_mode;  // of all of them
   std::string model_file;  // bytes of the file of a model that only the clients' own trainers know; else empty
 };
 

@@ -75,6 +75,12 @@ class ForwardingStore : public RunStore {
   absl::Status SetSamples(int64_t client, int64_t samples) override {
     return Guard("SetSamples", [&] { return store_->SetSamples(client, samples); });
   }
+  absl::Status SetBelow(const BelowRecord& below) override {
+    return Guard("SetBelow", [&] { return store_->SetBelow(below); });
+  }
+  absl::StatusOr<std::vector<BelowRecord>> Below() override {
+    return Guard("Below", [&] { return store_->Below(); });
+  }
   absl::StatusOr<absl::optional<RoundRecord>> LastRound() override {
     return Guard("LastRound", [&] { return store_->LastRound(); });
   }

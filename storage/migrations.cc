@@ -265,6 +265,20 @@ CREATE TABLE relay (
 ) STRICT;
 )sql";
 
+// Version 14 stores what relays say of the trees below them.
+const char kVersion14[] = R"sql(
+CREATE TABLE below (
+  client INTEGER PRIMARY KEY REFERENCES clients (id),
+  clients INTEGER NOT NULL CHECK (clients >= 0),
+  payload_up INTEGER NOT NULL CHECK (payload_up >= 0),
+  wire_up INTEGER NOT NULL CHECK (wire_up >= 0),
+  payload_down INTEGER NOT NULL CHECK (payload_down >= 0),
+  wire_down INTEGER NOT NULL CHECK (wire_down >= 0),
+  checksum INTEGER NOT NULL
+    AS (terse_checksum(client, clients, payload_up, wire_up, payload_down, wire_down)) STORED
+) STRICT;
+)sql";
+
 namespace {
 
 absl::Status PackLedger(SqliteDb& db) {

@@ -21,6 +21,7 @@ extern const char kVersion10[];
 extern const char kVersion11[];
 extern const char kVersion12[];
 extern const char kVersion13[];
+extern const char kVersion14[];
 
 // The part of step 11 that SQL cannot do, in its transaction. Returns the statuses of SqliteDb.
 absl::Status PackBytes(SqliteDb& db);

@@ -223,9 +223,21 @@ CREATE TABLE relay (
 );
 )sql";
 
+// Version 14 stores what relays say of the trees below them.
+constexpr char kVersion14[] = R"sql(
+CREATE TABLE below (
+  client BIGINT PRIMARY KEY REFERENCES clients (id),
+  clients BIGINT NOT NULL CHECK (clients >= 0),
+  payload_up BIGINT NOT NULL CHECK (payload_up >= 0),
+  wire_up BIGINT NOT NULL CHECK (wire_up >= 0),
+  payload_down BIGINT NOT NULL CHECK (payload_down >= 0),
+  wire_down BIGINT NOT NULL CHECK (wire_down >= 0)
+);
+)sql";
+
 // The steps from the first version that PostgreSQL had. A step that was released never changes.
 constexpr int kFirstVersion = 12;
-constexpr const char* kSteps[] = {kVersion12, kVersion13};
+constexpr const char* kSteps[] = {kVersion12, kVersion13, kVersion14};
 static_assert(kFirstVersion + std::size(kSteps) - 1 == kSchemaVersion);
 
 // This program's number among the advisory locks of the database ("TERSE").

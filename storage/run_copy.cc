@@ -32,6 +32,7 @@ constexpr CopiedTable kCopiedTables[] = {
     {"clients",
      "id i,name t,last_applied b,first_seen_us i,last_seen_us i,updates_applied i,updates_not_applied i,resets i,"
      "samples i,reliability r,failures i,set_aside_until_us i,set_aside_reason t"},
+    {"below", "client i,clients i,payload_up i,wire_up i,payload_down i,wire_down i"},
     {"updates",
      "round i,client i,update_id b,prev_applied b,content_hash b,payload_bytes i,train_us i,loss r,samples i"},
     {"first_updates", "update_id b,round i,client i"},

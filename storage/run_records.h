@@ -11,6 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/optional.h"
 #include "absl/types/span.h"
+#include "core/cohort.h"
 #include "core/id128.h"
 #include "core/named_metrics.h"
 #include "core/round_plan.h"
@@ -61,6 +62,12 @@ struct ClientRecord {
   int64_t failures = 0;             // in a row; a committed update ends the row
   int64_t set_aside_until_us = 0;   // 0: it may take part
   std::string set_aside_reason;
+};
+
+// Row of `below`: a client that is a relay, and what it said last of the tree below it.
+struct BelowRecord {
+  int64_t client = 0;
+  BelowFacts facts;
 };
 
 // The reliability of a client after a round that applied its update; the store's own rows move so too.

@@ -104,6 +104,9 @@ class RunStore {
   // failures in a row, and adds the event "client_readmitted". `reason` is one line for people.
   virtual absl::Status SetAside(int64_t client, int64_t until_us, const std::string& reason) = 0;
   virtual absl::Status SetSamples(int64_t client, int64_t samples) = 0;
+  // What a relay says of the tree below it, in place of what it said before; and what all have said, by client.
+  virtual absl::Status SetBelow(const BelowRecord& below) = 0;
+  virtual absl::StatusOr<std::vector<BelowRecord>> Below() = 0;
 
   // The newest round, nullopt before the first. After Open it is OPEN, COMMITTED or ABORTED; a relay's may be CLOSED.
   virtual absl::StatusOr<absl::optional<RoundRecord>> LastRound() = 0;

@@ -21,7 +21,8 @@ constexpr MigrationStep kMigrations[] = {{kVersion1},
                                          {kVersion10},
                                          {kVersion11, PackBytes},
                                          {kVersion12},
-                                         {kVersion13}};
+                                         {kVersion13},
+                                         {kVersion14}};
 static_assert(std::size(kMigrations) == kSchemaVersion);
 
 absl::StatusOr<int64_t> UserVersion(SqliteDb& db) {

@@ -9,7 +9,7 @@
 namespace terse {
 
 // Newest schema that this program knows: PRAGMA user_version.
-constexpr int kSchemaVersion = 13;
+constexpr int kSchemaVersion = 14;
 
 struct MigrationStep {
   const char* sql;

@@ -40,6 +40,8 @@ class SqlRunStore : public RunStore, protected StoreTransactions {
   absl::StatusOr<ClientRecord> RecordFailure(int64_t client) override;
   absl::Status SetAside(int64_t client, int64_t until_us, const std::string& reason) override;
   absl::Status SetSamples(int64_t client, int64_t samples) override;
+  absl::Status SetBelow(const BelowRecord& below) override;
+  absl::StatusOr<std::vector<BelowRecord>> Below() override;
   absl::StatusOr<absl::optional<RoundRecord>> LastRound() override;
   absl::StatusOr<absl::optional<RoundState>> GetRoundState(int64_t round) override;
   absl::StatusOr<bool> WasChosen(int64_t round, int64_t client) override;

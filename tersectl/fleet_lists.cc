@@ -22,6 +22,14 @@ ListCell ResidualOf(const v1::Client& client) {
   return {absl::StrFormat("%.2g", client.residual_norm()), client.residual_norm()};
 }
 
+// Of a relay, what is below it.
+ListCell BelowCount(const v1::Client& client) {
+  return client.has_below() ? CountCell(client.below().clients()) : UnknownCell();
+}
+ListCell BelowBytes(const v1::Client& client, uint64_t bytes) {
+  return client.has_below() ? BytesCell(bytes) : UnknownCell();
+}
+
 ListCell SetAsideOf(const v1::Client& client) {
   if (client.set_aside_until_us() == 0) return TextCell("");
   return TextCell(absl::StrCat("until ", TimeText(client.set_aside_until_us()), ": ", client.set_aside_reason()));
@@ -49,6 +57,11 @@ List<v1::Client> ClientList() {
            {"connected", Kind::kText, [](R client) { return TextCell(client.connected() ? "yes" : "no"); }, Use::kWide},
            {"device", Kind::kText, [](R client) { return TextCell(client.device()); }, Use::kWide},
            {"residual", Kind::kNumber, ResidualOf, Use::kWide},
+           {"below", Kind::kNumber, BelowCount, Use::kWide},
+           {"below_up", Kind::kBytes,
+            [](R client) { return BelowBytes(client, client.below().wire_bytes_up()); }, Use::kWide},
+           {"below_down", Kind::kBytes,
+            [](R client) { return BelowBytes(client, client.below().wire_bytes_down()); }, Use::kWide},
            {"first_seen", Kind::kTime, [](R client) { return TimeCell(client.first_seen_us()); }, Use::kWide},
            {"index", Kind::kNumber, [](R client) { return CountCell(client.index()); }, Use::kWide},
            {"set_aside", Kind::kText, SetAsideOf, Use::kWideText}}};

@@ -25,6 +25,15 @@ std::string OrDash(const std::optional<double>& value, std::string (*text)(doubl
   return value.has_value() ? text(*value) : "-";
 }
 
+nlohmann::ordered_json BelowJson(const std::optional<v1::TreeBelow>& below) {
+  if (!below.has_value()) return nullptr;
+  return {{"clients", below->clients()},
+          {"payload_bytes_up", below->payload_bytes_up()},
+          {"wire_bytes_up", below->wire_bytes_up()},
+          {"payload_bytes_down", below->payload_bytes_down()},
+          {"wire_bytes_down", below->wire_bytes_down()}};
+}
+
 void AddBytes(const v1::Round& round, Summary* summary) {
   summary->dense_bytes_up += round.dense_bytes_up();
   summary->payload_bytes_up += round.payload_bytes_up();
@@ -53,6 +62,7 @@ Summary Summarize(const v1::Status& status, const std::vector<v1::Round>& rounds
   summary.state = status.state();
   summary.clients = status.config().rounds().clients();
   summary.parameters = status.parameters();
+  if (status.has_below()) summary.below = status.below();
   std::vector<double> overheads_ms;
   int64_t first_opened_us = 0, last_committed_us = 0;
   for (const v1::Round& round : rounds) {
@@ -103,7 +113,16 @@ nlohmann::ordered_json SummaryJson(const Summary& summary) {
   json["compression_both_wire"] = OrNull(summary.compression_both_wire);
   json["round_overhead_ms_p50"] = OrNull(summary.round_overhead_ms_p50);
   json["seconds"] = summary.seconds;
+  json["below"] = BelowJson(summary.below);
   return json;
+}
+
+void AddBelow(const v1::TreeBelow& below, TextTable* table) {
+  table->AddRow({"clients below relays", absl::StrCat(below.clients())});
+  table->AddRow({"below relays: up, payload", ExactBytes(below.payload_bytes_up())});
+  table->AddRow({"below relays: up, on the wire", ExactBytes(below.wire_bytes_up())});
+  table->AddRow({"below relays: down, payload", ExactBytes(below.payload_bytes_down())});
+  table->AddRow({"below relays: down, on the wire", ExactBytes(below.wire_bytes_down())});
 }
 
 std::string SummaryTable(const Summary& summary, bool color) {
@@ -129,6 +148,7 @@ std::string SummaryTable(const Summary& summary, bool color) {
   table.AddRow({"overhead per round, median",
                 OrDash(summary.round_overhead_ms_p50, [](double ms) { return DurationText(ms / 1e3); })});
   table.AddRow({"time", DurationText(summary.seconds)});
+  if (summary.below.has_value()) AddBelow(*summary.below, &table);
   return table.Render(color);
 }
 

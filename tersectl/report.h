@@ -38,6 +38,7 @@ struct Summary {
   // for a buffered run, whose clients train across rounds.
   std::optional<double> round_overhead_ms_p50;
   double seconds = 0;  // from opening the first round to the last commit
+  std::optional<v1::TreeBelow> below;  // the trees below the run's relays; nothing without relays
 };
 
 Summary Summarize(const v1::Status& status, const std::vector<v1::Round>& rounds);

@@ -18,6 +18,19 @@ std::optional<double> NumberOrNone(const Json& json, const char* key) {
   return json.at(key).is_null() ? std::nullopt : std::make_optional(json.at(key).get<double>());
 }
 
+// Earlier releases wrote none.
+std::optional<v1::TreeBelow> BelowOrNone(const Json& json) {
+  if (!json.contains("below") || json.at("below").is_null()) return std::nullopt;
+  const Json& from = json.at("below");
+  v1::TreeBelow below;
+  below.set_clients(from.at("clients").get<uint64_t>());
+  below.set_payload_bytes_up(from.at("payload_bytes_up").get<uint64_t>());
+  below.set_wire_bytes_up(from.at("wire_bytes_up").get<uint64_t>());
+  below.set_payload_bytes_down(from.at("payload_bytes_down").get<uint64_t>());
+  below.set_wire_bytes_down(from.at("wire_bytes_down").get<uint64_t>());
+  return below;
+}
+
 // The cells of the line that begins at `*at`, which moves behind it. A cell in quotation marks may hold commas, ends of
 // lines and, doubled, quotation marks (RFC 4180).
 std::vector<std::string> TakeLine(const std::string& csv, size_t* at) {
@@ -91,6 +104,7 @@ absl::StatusOr<Summary> SummaryFromJson(const Json& json) {
     summary.compression_both_wire = NumberOrNone(json, "compression_both_wire");
     summary.round_overhead_ms_p50 = NumberOrNone(json, "round_overhead_ms_p50");
     summary.seconds = json.at("seconds").get<double>();
+    summary.below = BelowOrNone(json);
   } catch (const Json::exception& error) {
     return absl::InvalidArgumentError(absl::StrCat("this is no summary of a run: ", error.what()));
   }

@@ -186,6 +186,7 @@ absl::Status Accept(EngineState& run, Session& session, Update update, int64_t s
   }
   const Id128 id = update.update_id;
   run.book().AddUp(session.client(), update.payload_bytes(), /*dense_bytes=*/0);
+  if (update.below.has_value()) TERSE_RETURN_IF_ERROR(run.store()->SetBelow({session.client(), *update.below}));
   const int64_t samples = update.cohort.samples > 0 ? update.cohort.samples : session.samples;
   run.AddUpdate(session.client(), ReceivedUpdate{std::move(update), session.last_applied, samples, staleness});
   run.fleet.NotesOf(session.client()).first_given = 0;

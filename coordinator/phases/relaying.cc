@@ -6,7 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "compression/bundle.h"
 #include "coordinator/phases/phases.h"
@@ -65,15 +64,11 @@ class Relaying : public Phase {
   static absl::Status Bundle(const EngineState& run, CohortResult* result) {
     std::vector<BundledUpdate> all;
     for (const auto& [client, received] : run.round.updates()) {
-      const std::vector<BundledUpdate> parts = PartsOf(received);
-      for (size_t i = 0; i < parts.size(); ++i) {
-        if (!absl::c_binary_search(received.left_out, i)) all.push_back(parts[i]);
-      }
+      for (const BundledUpdate& part : CountedPartsOf(received)) all.push_back(part);
     }
     absl::StatusOr<std::string> bundle = BuildBundle(all);
     if (!bundle.ok()) return absl::InvalidArgumentError(bundle.status().message());
     result->bundle = *std::move(bundle);
-    result->cohort = CohortOf(all);
     return absl::OkStatus();
   }
 
@@ -83,7 +78,7 @@ class Relaying : public Phase {
     std::vector<absl::Span<const NamedMetric>> metrics;
     double loss = 0;
     for (const auto& [client, received] : run.round.updates()) {
-      const CohortFacts cohort = CohortOf(received);
+      const CohortFacts cohort = CohortOf(CountedPartsOf(received));
       result.cohort.clients += cohort.clients;
       result.cohort.samples += cohort.samples;
       loss += received.update.loss * static_cast<double>(cohort.clients);

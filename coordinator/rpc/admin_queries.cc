@@ -127,6 +127,10 @@ grpc::Status AdminService::GetStatus(grpc::ServerContext*, const v1::StatusReque
   run.Use([&](const RunHost::Live& live) -> absl::Status {
        TERSE_ASSIGN_OR_RETURN(const std::vector<ClientRecord> clients, live.store->Clients());
        reply->set_clients_known(clients.size());
+       TERSE_ASSIGN_OR_RETURN(const std::vector<BelowRecord> relays, live.store->Below());
+       BelowFacts below;
+       for (const BelowRecord& relay : relays) below += relay.facts;
+       if (!relays.empty()) Fill(below, reply->mutable_below());
        return absl::OkStatus();
      })
       .IgnoreError();

@@ -119,6 +119,14 @@ void Fill(const RunTotals& totals, v1::Run* out) {
   if (totals.last_committed_us != 0) out->set_last_committed_us(totals.last_committed_us);
 }
 
+void Fill(const BelowFacts& below, v1::TreeBelow* out) {
+  out->set_clients(below.clients);
+  out->set_payload_bytes_up(below.payload_bytes_up);
+  out->set_wire_bytes_up(below.wire_bytes_up);
+  out->set_payload_bytes_down(below.payload_bytes_down);
+  out->set_wire_bytes_down(below.wire_bytes_down);
+}
+
 void AddSession(const SessionView& session, v1::Client* out) {
   out->set_connected(true);
   out->set_state(session.state);

@@ -29,6 +29,7 @@ void AddTo(const ClientMetrics& of_client, v1::MetricsReply* out);
 void Fill(const LedgerEntry& entry, v1::LedgerRow* out);
 void Fill(const EventRecord& event, v1::Event* out);
 // Fills the results and costs.
+void Fill(const BelowFacts& below, v1::TreeBelow* out);
 void Fill(const RunTotals& totals, v1::Run* out);
 void Fill(const ClientTrace& trace, v1::ClientTrace* out);
 // Also fills in the time and the disk as they are now.

@@ -133,6 +133,10 @@ absl::Status AddClients(const RunHost::Live& live, v1::ClientsReply* out) {
     Fill(client, added);
     by_id[client.id] = added;
   }
+  TERSE_ASSIGN_OR_RETURN(const std::vector<BelowRecord> relays, live.store->Below());
+  for (const BelowRecord& relay : relays) {
+    if (auto it = by_id.find(relay.client); it != by_id.end()) Fill(relay.facts, it->second->mutable_below());
+  }
   const EngineView view = live.engine->View();
   out->set_version(view.head.version);
   for (const SessionView& session : view.sessions) {

@@ -13,6 +13,7 @@
 #include "absl/strings/str_split.h"
 #include "compression/aggregate.h"
 #include "compression/bit_stream.h"
+#include "compression/bundle.h"
 #include "compression/choice_codec.h"
 #include "compression/downstream.h"
 #include "compression/downstream_model.h"
@@ -38,6 +39,8 @@ struct Case {
   std::vector<std::string> messages;
   std::vector<int64_t> samples;
   int64_t total = 0;
+  std::vector<CohortFacts> cohorts;
+  std::string bundle;
   std::string forward;
   std::string average;
   std::string step;
@@ -85,6 +88,12 @@ void ReadLine(absl::string_view key, const std::vector<std::string>& fields, Cas
     for (const std::string& number : fields) into->samples.push_back(std::stoll(number));
   } else if (key == "total") {
     into->total = std::stoll(fields[0]);
+  } else if (key == "cohorts") {
+    for (size_t i = 0; i + 1 < fields.size(); i += 2) {
+      into->cohorts.push_back({std::stoll(fields[i]), std::stoll(fields[i + 1])});
+    }
+  } else if (key == "bundle") {
+    into->bundle = absl::HexStringToBytes(fields[0]);
   } else if (key == "forward") {
     into->forward = absl::HexStringToBytes(fields[0]);
   } else if (key == "step") {
@@ -182,6 +191,27 @@ TEST(Golden, DownstreamMessagesAreTheirBytes) {
   EXPECT_EQ(sparse, 11);
 }
 
+TEST(Golden, BundlesAreTheirBytes) {
+  int checked = 0;
+  for (const Case& golden : ReadCases()) {
+    if (golden.bundle.empty()) continue;
+    SCOPED_TRACE(golden.name);
+    std::vector<BundledUpdate> updates;
+    for (size_t i = 0; i < golden.messages.size(); ++i) updates.push_back({golden.messages[i], golden.cohorts[i]});
+    EXPECT_EQ(absl::BytesToHexString(BuildBundle(updates).value()), absl::BytesToHexString(golden.bundle));
+    const auto parsed = ParseBundle(golden.bundle);
+    ASSERT_TRUE(parsed.ok()) << parsed.status();
+    ASSERT_EQ(parsed->size(), updates.size());
+    for (size_t i = 0; i < updates.size(); ++i) {
+      EXPECT_EQ((*parsed)[i].message, updates[i].message);
+      EXPECT_EQ((*parsed)[i].cohort.clients, updates[i].cohort.clients);
+      EXPECT_EQ((*parsed)[i].cohort.samples, updates[i].cohort.samples);
+    }
+    ++checked;
+  }
+  EXPECT_EQ(checked, 11);
+}
+
 TEST(Golden, ModelsAreTheirBytes) {
   int checked = 0;
   for (const Case& golden : ReadCases()) {
@@ -223,7 +253,8 @@ TEST(Golden, TheDocumentShowsTheBytesOfItsExample) {
         BuildDownstream(DownstreamMode::kForward, views, {600, 200}, average),
         BuildDownstream(DownstreamMode::kForward, views, {600, 200}, average, 1000),
         BuildDownstream(DownstreamMode::kDense, views, {}, average), BuildCodedDownstream(message),
-        BuildStepDownstream(DownstreamMode::kAuto, average)}) {
+        BuildStepDownstream(DownstreamMode::kAuto, average),
+        *BuildBundle({{message, {1, 600}}, {message, {3, 200}}})}) {
     EXPECT_THAT(document, HasSubstr(absl::StrCat("\n    ", Spaced(bytes), "\n")));
   }
 }

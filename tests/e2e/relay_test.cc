@@ -4,6 +4,7 @@
 #include <string>
 
 #include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "core/random.h"
 #include "gtest/gtest.h"
 #include "tests/e2e/relay_tree.h"
@@ -42,13 +43,12 @@ TEST(RelayTest, ClientsMoveBetweenRelays) {
   EXPECT_EQ(tree.Resets(), 0);
 }
 
-TEST(RelayTest, KillsAnywhereLoseNothingAndDoubleNothing) {
+// Kills processes anywhere in the tree while its run goes on, and closes the books.
+void KillAnywhere(const RelayTree::Shape& shape, uint64_t seed) {
   constexpr int kKills = 20;
-  RelayTree::Shape shape;
-  shape.rounds = 200;
   RelayTree tree(shape);
   tree.Start();
-  Random random(/*seed=*/7, /*stream=*/0);
+  Random random(seed, /*stream=*/0);
   for (int kill = 1; kill <= kKills; ++kill) {
     ASSERT_TRUE(tree.WaitForRounds(kill * shape.rounds / (kKills + 2), absl::Seconds(60)))
         << "at " << tree.Version() << " after " << kill - 1 << " kills\n"
@@ -59,6 +59,37 @@ TEST(RelayTest, KillsAnywhereLoseNothingAndDoubleNothing) {
   tree.Finish(absl::Seconds(120));
   tree.ExpectBooksBalance();
   EXPECT_EQ(tree.Resets(), 0);
+}
+
+TEST(RelayTest, KillsAnywhereLoseNothingAndDoubleNothing) {
+  RelayTree::Shape shape;
+  shape.rounds = 200;
+  KillAnywhere(shape, /*seed=*/7);
+}
+
+TEST(RelayTest, RelaysThatForwardLoseNothingAndDoubleNothing) {
+  RelayTree::Shape shape;
+  shape.rounds = 200;
+  shape.forwards = true;
+  KillAnywhere(shape, /*seed=*/11);
+}
+
+// The coordinator shows what is below its relays.
+TEST(RelayTest, TheTreeIsShownAtItsRoot) {
+  RelayTree tree({});
+  tree.Start();
+  tree.Finish(absl::Seconds(120));
+  const std::string root = RelayTree::RunOf(tree.root_state()) + "/run.sqlite";
+  EXPECT_EQ(QueryNumber(root, "SELECT sum(clients) FROM below"), 4);
+  for (int relay = 0; relay < 2; ++relay) {
+    const std::string below = RelayTree::RunOf(tree.relay_state(relay)) + "/run.sqlite";
+    // Said with the newest update, before that one's own round was booked.
+    const int64_t said = QueryNumber(root, absl::StrCat("SELECT payload_up FROM below WHERE client = (SELECT id FROM "
+                                                        "clients WHERE name = 'relay-", relay, "')"));
+    const int64_t booked = QueryNumber(below, "SELECT sum(payload_up) FROM round_totals");
+    EXPECT_GT(said, booked / 2);
+    EXPECT_LE(said, booked);
+  }
 }
 
 }  // namespace

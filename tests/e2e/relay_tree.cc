@@ -31,7 +31,9 @@ RelayTree::RelayTree(const Shape& shape)
       absl::StrCat("name = 'tree'\n[train]\nlocal_steps = 1\noptimizer.learning_rate = 1.0\n[data]\n",
                    // A client that moves finds no shard that is free.
                    shape.moves ? "partition = 'all'" : absl::StrCat("shards = ", shape.relays * shape.clients_each),
-                   "\n[codec]\ndownstream = 'forward'\nname = 'sbc'\ndensity = 0.05\nmean_precision = 'bf16'\n",
+                   // Where bundles come, the updates are kept beside the log.
+                   "\n[codec]\ndownstream = '", shape.forwards ? "stc" : "forward",
+                   "'\nname = 'sbc'\ndensity = 0.05\nmean_precision = 'bf16'\n",
                    "[rounds]\ncount = ", shape.rounds, "\nclients = ", shape.relays, "\nquorum = ",
                    shape.moves ? 1 : shape.relays, "\nevaluate_every = 100000\n[checkpoints]\nevery = 1000000\n"));
 }
@@ -65,7 +67,8 @@ void RelayTree::StartRelay(int relay) {
   const std::string each = absl::StrCat(shape_.clients_each);
   relays_[static_cast<size_t>(relay)] = StartServer("grid-relay", relay_state(relay),
                                                     {"--upstream", AddressOf(root_state()), "--name", RelayName(relay),
-                                                     "--clients", each, "--quorum", each, "--reconnect-after", "0.05"});
+                                                     "--clients", each, "--quorum", each, "--reconnect-after", "0.05",
+                                                     "--mode", shape_.forwards ? "forward" : "recompress"});
 }
 
 void RelayTree::StartClient(int relay, int client) {
@@ -131,7 +134,7 @@ std::string RelayTree::Outputs() const {
 void RelayTree::ExpectBooksBalance() const {
   const auto codec = MakeCodec({"sbc", 0.05, "bf16"}, GridLayout());
   ASSERT_TRUE(codec.ok()) << codec.status();
-  TreeBooks books(**codec, shape_.clients_each);
+  TreeBooks books(**codec, shape_.clients_each, shape_.forwards);
   const std::string run = RunOf(root_state());
   const auto store = RunStore::Open(run);
   ASSERT_TRUE(store.ok()) << store.status();

@@ -235,6 +235,17 @@ class Simulations(unittest.TestCase):
         self.assertEqual(sum(relay["payload_bytes_up"] for relay in tree["relays"]), flat["payload_bytes_up"])
         self.assertEqual(4 * tree["payload_bytes_up"], flat["payload_bytes_up"])
 
+    def test_relays_that_forward_change_nothing(self):
+        run_file = self.run_file_of_all()
+        flat = self.simulate(run_file, "flat")
+        tree = self.simulate(run_file, "tree", "--relays", 2, "--relay-mode", "forward")
+        self.assertEqual(tree["model_hash"], flat["model_hash"])
+        self.assertEqual(sum(relay["payload_bytes_up"] for relay in tree["relays"]), flat["payload_bytes_up"])
+        # A bundle has its updates, and some bytes for each.
+        self.assertGreater(tree["payload_bytes_up"], flat["payload_bytes_up"])
+        self.assertLess(tree["payload_bytes_up"] - flat["payload_bytes_up"], 10 * 8 * 6)
+        self.assertNotEqual(self.simulate(run_file, "mean", "--relays", 2)["model_hash"], flat["model_hash"])
+
     def test_processes_do_not_matter_behind_relays(self):
         run_file = self.run_file_of_all()
         one = self.simulate(run_file, "one", "--relays", 4)

@@ -9,6 +9,7 @@ alone.
   coded(message) -> bytes, of a message of the downstream codec
   whole_model(values), coded_model(message), centered_model(message) -> bytes; the snapshot is centered_model(b'')
   centered(snapshot, decoded) -> the model, of lists of floats
+  bundle(updates, cohorts) -> bytes, of "0x1c: bundles"; a cohort is (clients, samples)
   read_forward(message) -> (updates, samples, total); ValueError for what no coordinator sends
 """
 import struct
@@ -30,6 +31,13 @@ def forward(updates, samples, total=0):
     out += varint(total) if total else b''
     for i, update in enumerate(updates):
         out += (varint(samples[i]) if samples else b'') + varint(len(update)) + update
+    return out
+
+
+def bundle(updates, cohorts):
+    out = b'\x1c' + varint(len(updates))
+    for update, (clients, samples) in zip(updates, cohorts):
+        out += varint(clients) + varint(samples) + varint(len(update)) + update
     return out
 
 

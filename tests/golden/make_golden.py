@@ -212,6 +212,10 @@ def downstream_case(name, spec, updates, samples, total):
              f'layout {len(updates[0])}'] + [f'message {message.hex()}' for message in messages]
     lines += ['samples ' + ' '.join(map(str, samples))] if samples else []
     lines += [f'total {total}'] if total else []
+    # Numbers of one byte and of several; the most samples that an update may stand for is 2^48.
+    cohorts = [(1 + 130 * i * i, samples[i] % 2**48 + 1 if samples else 1) for i in range(len(messages))]
+    lines += ['cohorts ' + ' '.join(f'{clients} {count}' for clients, count in cohorts),
+              f'bundle {downstream.bundle(messages, cohorts).hex()}']
     step = downstream.step(downstream.average(decoded, samples, total))
     return lines + [f'forward {forward.hex()}', f'step {step.hex()}', f'average {downstream.dense(decoded, samples, total).hex()}',
                     f'coded {downstream.coded(messages[0]).hex()}']

@@ -171,6 +171,23 @@ TEST(SessionWireBadInput, UpdatesAreHeldToTheirHeader) {
           {"samples of nobody",
            [&](Wire* m) { header(m)->set_cohort_samples(3); },
            {"stands for 0 clients with 3 samples"}},
+          {"a tree below a client",
+           [&](Wire* m) { header(m)->mutable_below()->set_clients(3); },
+           {"a client that has others below it"}},
+          {"too many clients below",
+           [&](Wire* m) {
+             header(m)->set_cohort_clients(1);
+             header(m)->set_cohort_samples(1);
+             header(m)->mutable_below()->set_clients(CohortFacts::kMostClients + 1);
+           },
+           {"below.clients is out of range: 100000001"}},
+          {"too many bytes below",
+           [&](Wire* m) {
+             header(m)->set_cohort_clients(1);
+             header(m)->set_cohort_samples(1);
+             header(m)->mutable_below()->set_wire_bytes_down(BelowFacts::kMostBytes + 1);
+           },
+           {"below.wire_bytes_down is out of range"}},
       },
       GoodUpdate());
 }

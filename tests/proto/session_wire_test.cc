@@ -133,6 +133,25 @@ TEST(SessionWire, AnUpdateSaysForHowManyItStands) {
   EXPECT_EQ(ToWire(FromClient(update))[0].ByteSizeLong(), alone);
 }
 
+TEST(SessionWire, ARelaySaysWhatIsBelowIt) {
+  ClientMessageReader reader(100);
+  Update update{1, Id("u"), 5, 0.5f, Payload(60)};
+  update.cohort = {3, 90};
+  for (const bool says : {true, false}) {
+    update.below = says ? absl::make_optional(BelowFacts{7, 1, 2, 3, BelowFacts::kMostBytes}) : absl::nullopt;
+    absl::optional<FromClient> heard;
+    for (const v1::ClientMessage& chunk : ToWire(FromClient(update))) heard = *reader.Feed(Copied(chunk));
+    const absl::optional<BelowFacts>& below = std::get<Update>(*heard).below;
+    ASSERT_EQ(below.has_value(), says);
+    if (!says) continue;
+    EXPECT_EQ(below->clients, 7);
+    EXPECT_EQ(below->payload_bytes_up, 1);
+    EXPECT_EQ(below->wire_bytes_up, 2);
+    EXPECT_EQ(below->payload_bytes_down, 3);
+    EXPECT_EQ(below->wire_bytes_down, BelowFacts::kMostBytes);
+  }
+}
+
 TEST(SessionWire, AReasonToLeaveIsBounded) {
   ClientMessageReader reader(0);
   for (const size_t bytes : {kMostReasonBytes, kMostReasonBytes + 1}) {

@@ -8,11 +8,13 @@
 #include <utility>
 #include <vector>
 
+#include "compression/bundle.h"
 #include "compression/downstream.h"
 #include "compression/run_codecs.h"
 #include "core/clock.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "proto/run_config_convert.h"
 #include "proto/run_config_loader.h"
 #include "relay/cohort_trainer.h"
 #include "storage/run_stores.h"
@@ -31,6 +33,7 @@ constexpr char kRun[] =
 
 class CohortDeskTest : public ::testing::Test {
  protected:
+  virtual bool forwards() const { return false; }
   void SetUp() override {
     RunRegistry::Options options;
     options.state_directory = directory_.path();
@@ -39,7 +42,7 @@ class CohortDeskTest : public ::testing::Test {
     options.make_learning = GridLearningFactory();
     options.on_change = [] {};
     options.on_sync_failure = [](const absl::Status& status) { ADD_FAILURE() << status; };
-    options.relay = {&desk_, RelayRounds{1, 0, 0}};
+    options.relay = {&desk_, RelayRounds{1, 0, 0, forwards()}};
     runs_ = RunRegistry::Open(std::move(options), {}).value();
     runs_->Start();
     desk_.Begin(runs_.get(), [](const absl::Status& status) { ADD_FAILURE() << status; });
@@ -246,15 +249,83 @@ TEST_F(CohortDeskTest, ARunOfAnotherFamilyTakesItsPlace) {
   EXPECT_EQ(run().family(), HashBytes("another root"));
 }
 
-TEST(SealedCohortTest, ComesBackFromItsBytes) {
-  const SealedCohort sealed{HashBytes("lineage"), 12};
-  const std::string bytes = SerializeSealedCohort(sealed);
-  EXPECT_EQ(ParseSealedCohort(bytes)->lineage, sealed.lineage);
-  EXPECT_EQ(ParseSealedCohort(bytes)->round, 12);
-  for (size_t size = 0; size < bytes.size(); ++size) {
-    EXPECT_TRUE(absl::IsDataLoss(ParseSealedCohort(bytes.substr(0, size)).status())) << size;
+// An update of the grid's first client, in a bundle.
+std::string SomeBundle(const Codec& codec, int64_t round) {
+  const std::string message = codec.Encode(GridDelta(0, round)).value();
+  return BuildBundle({{message, {1, 30}}}).value();
+}
+
+TEST(CohortStateTest, ComesBackFromItsBytes) {
+  const std::unique_ptr<const Codec> codec = MakeUpdateCodec(ToCore(ParseRunConfig(kRun, "run.toml").value()).value(), GridLayout()).value();
+  CohortState state{{HashBytes("lineage"), 12}, ""};
+  const std::string mean = SerializeCohortState(state);
+  state.bundle = SomeBundle(*codec, 12);
+  for (const std::string& bytes : {mean, SerializeCohortState(state)}) {
+    EXPECT_EQ(ParseCohortState(bytes)->sealed.lineage, state.sealed.lineage);
+    EXPECT_EQ(ParseCohortState(bytes)->sealed.round, 12);
+    EXPECT_EQ(ParseCohortState(bytes)->bundle, bytes == mean ? "" : state.bundle);
   }
-  EXPECT_TRUE(absl::IsDataLoss(ParseSealedCohort(bytes + "x").status()));
+  for (size_t size = 0; size < mean.size(); ++size) {
+    EXPECT_TRUE(absl::IsDataLoss(ParseCohortState(mean.substr(0, size)).status())) << size;
+  }
+  EXPECT_TRUE(absl::IsDataLoss(ParseCohortState(mean + "x").status()));
+}
+
+class ForwardingDeskTest : public CohortDeskTest {
+ protected:
+  bool forwards() const override { return true; }
+
+  const std::unique_ptr<const Codec> codec_ = MakeUpdateCodec(ToCore(ParseRunConfig(kRun, "run.toml").value()).value(), GridLayout()).value();
+  CohortTrainer trainer_{&desk_, GridLayout(), /*forwards=*/true};
+};
+
+// What is not applied is sent again before any other round is made; what is, and what was reset, is not.
+TEST_F(ForwardingDeskTest, WhatIsNotAppliedIsHandedUpAgain) {
+  std::vector<float> delta(GridLayout().size(), 5);
+  const auto train = [&] { return trainer_.Train({}, {1, 0, 1, 57}, Delivering(), absl::MakeSpan(delta)); };
+  const absl::StatusOr<TrainResult> first = train();
+  ASSERT_EQ(first.status(), absl::OkStatus());
+  const std::vector<BundledUpdate> parts = ParseBundle(first->message).value();
+  ASSERT_EQ(parts.size(), 1u);
+  EXPECT_EQ(parts[0].message, codec_->Encode(GridDelta(0, 1)).value());
+  EXPECT_EQ(parts[0].cohort.samples, 30);
+  EXPECT_EQ(delta, std::vector<float>(GridLayout().size(), 0)) << "there is no residual";
+  trainer_.OnSealed(1);
+  last_applied_ = last_sent_;
+  EXPECT_EQ(StateOf(1), RoundState::kCommitted) << "it is the relay's own from here on";
+
+  trainer_.OnSettled(/*is_left=*/true);
+  const std::string state = trainer_.SaveState().value();
+  const absl::StatusOr<TrainResult> again = train();
+  ASSERT_EQ(again.status(), absl::OkStatus());
+  EXPECT_EQ(again->message, first->message);
+  EXPECT_EQ(again->cohort.clients, 1);
+  EXPECT_EQ(again->cohort.samples, 30);
+  EXPECT_EQ(run().View().round, 1) << "and nobody trained for it";
+
+  // Another process knows it from its state.
+  CohortTrainer next(&desk_, GridLayout(), /*forwards=*/true);
+  ASSERT_EQ(next.RestoreState(state), absl::OkStatus());
+  next.OnSettled(/*is_left=*/true);
+  EXPECT_EQ(next.Train({}, {1, 0, 2, 57}, Delivering(), absl::MakeSpan(delta))->message, first->message);
+
+  trainer_.OnSettled(/*is_left=*/false);
+  const absl::StatusOr<TrainResult> other = train();
+  ASSERT_EQ(other.status(), absl::OkStatus());
+  EXPECT_NE(other->message, first->message);
+  EXPECT_EQ(run().View().round, 2);
+}
+
+TEST_F(ForwardingDeskTest, TheOtherModesStateIsRefused) {
+  CohortTrainer recompressing(&desk_, GridLayout(), /*forwards=*/false);
+  const std::string mean = SerializeCohortState({{HashBytes("lineage"), 1}, ""});
+  const std::string bundle = SerializeCohortState({{HashBytes("lineage"), 1}, SomeBundle(*codec_, 1)});
+  EXPECT_EQ(trainer_.RestoreState(bundle), absl::OkStatus());
+  EXPECT_EQ(recompressing.RestoreState(mean), absl::OkStatus());
+  const absl::Status forwarding = trainer_.RestoreState(mean);
+  EXPECT_TRUE(absl::IsFailedPrecondition(forwarding));
+  EXPECT_THAT(forwarding.message(), HasSubstr("start it with that mode"));
+  EXPECT_TRUE(absl::IsFailedPrecondition(recompressing.RestoreState(bundle)));
 }
 
 }  // namespace

@@ -188,7 +188,7 @@ class BothStores {
 
   void CountSomething() {
     const int64_t client = Client(), until = static_cast<int64_t>(random_.Below(3));
-    switch (random_.Below(7)) {
+    switch (random_.Below(8)) {
       case 6:
         return Same([&](RunStore* store) { return store->ForgetHistory(client); });
       case 5: {
@@ -203,6 +203,8 @@ class BothStores {
         return Same([&](RunStore* store) { return store->RecordFailure(client).status(); });
       case 3:
         return Same([&](RunStore* store) { return store->SetAside(client, until, "why"); });
+      case 4:
+        return Same([&](RunStore* store) { return store->SetBelow({client, {until, 1, 2, 3, 4}}); });
       default:
         return Same([&](RunStore* store) { return store->SetSamples(client, 5); });
     }
@@ -215,6 +217,12 @@ class BothStores {
   }
 
   void CompareClients() {
+    const std::vector<BelowRecord> below = *real_->Below(), below_in_memory = *memory_.Below();
+    ASSERT_EQ(below.size(), below_in_memory.size());
+    for (size_t i = 0; i < below.size(); ++i) {
+      EXPECT_EQ(below[i].client, below_in_memory[i].client);
+      EXPECT_EQ(below[i].facts.clients, below_in_memory[i].facts.clients);
+    }
     const std::vector<ClientRecord> clients = *real_->Clients(), in_memory = *memory_.Clients();
     ASSERT_EQ(clients.size(), in_memory.size());
     for (size_t i = 0; i < clients.size(); ++i) {

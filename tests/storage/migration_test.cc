@@ -178,7 +178,7 @@ void TakeBackToVersion10(const std::string& directory) {
                  "loss, samples)"
                  " SELECT round, client, update_id, zeroblob(16), zeroblob(16), 0, 0, 0.0, 0 FROM first_updates"
                  " WHERE round <= (SELECT folded_round FROM retention); DROP TABLE first_updates; DROP TABLE metrics;"
-                 " DROP TABLE update_metrics; DROP TABLE relay"));
+                 " DROP TABLE update_metrics; DROP TABLE relay; DROP TABLE below"));
   {
     Statement rows = db->Prepare("SELECT round, sums FROM ledger_11");
     const auto add = [&](int64_t client, const char* direction, int64_t dense, int64_t payload, int64_t wire) {

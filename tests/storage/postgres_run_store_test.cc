@@ -201,6 +201,7 @@ void RunFullRounds(RunStore& store, int64_t rounds) {
       chosen.push_back(TestUpdate(client.id, round, client.last_applied));
       chosen.back().metrics = {{MetricKind::kTraining, "margin", 0.25, 5}};
       ASSERT_OK(store.SetSamples(client.id, 10 + client.id));
+      ASSERT_OK(store.SetBelow({client.id, {round, 1, 2, 3, 4}}));
     }
     const int64_t stranger = store.RegisterClient("c", 1000 * round)->id;
     const Id128 refused{99, static_cast<uint64_t>(round)};

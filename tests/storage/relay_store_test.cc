@@ -391,7 +391,7 @@ TEST_P(RelayStoreTest, ACopyIsARelaysToo) {
   EXPECT_OK(copy->AppendMessage(MessageTo(60)));
 }
 
-// Version 13 only added a table.
+// Versions 13 and 14 only added a table each.
 TEST_P(RelayStoreTest, AStoreOfVersion12OpensAndGoesOn) {
   const StorePlace place(GetParam());
   {
@@ -401,12 +401,13 @@ TEST_P(RelayStoreTest, AStoreOfVersion12OpensAndGoesOn) {
   }
   const std::string before = place.Dump();
   ASSERT_OK(place.Connect()->Script(
-      absl::StrCat("DROP TABLE relay; ", GetParam() == SqlEngine::kSqlite ? "PRAGMA user_version = 12"
+      absl::StrCat("DROP TABLE relay; DROP TABLE below; ", GetParam() == SqlEngine::kSqlite ? "PRAGMA user_version = 12"
                                                                           : "UPDATE schema_version SET version = 12")));
   auto store = place.Open(RunStore::Depth::kEverything).value();
   EXPECT_EQ(store->GetHead()->epoch, 2);
   EXPECT_EQ((*store->Run())->relay, "");
   EXPECT_EQ(place.Count("relay"), 0);
+  EXPECT_EQ(place.Count("below"), 0);
   ASSERT_OK(place.Connect()->Script("UPDATE head SET epoch = 1"));
   EXPECT_EQ(place.Dump(), before);
   ASSERT_OK(place.Connect()->Script("UPDATE head SET epoch = 2"));

@@ -181,6 +181,28 @@ TEST_P(RunStoreTest, SamplesBelongToTheClientAndToItsUpdate) {
   ExpectRefusedAndUnchanged([&] { return store_->SetSamples(7, 1); }, kRefused, "no client 7");
 }
 
+TEST_P(RunStoreTest, WhatRelaysSayIsKeptAsTheySaidItLast) {
+  CreateRun();
+  EXPECT_TRUE(store_->Below()->empty());
+  for (const char* const name : {"a", "b", "c"}) ASSERT_OK(store_->RegisterClient(name, 1).status());
+  ASSERT_OK(store_->SetBelow({2, {1, 2, 3, 4, 5}}));
+  ASSERT_OK(store_->SetBelow({0, {9, 9, 9, 9, 9}}));
+  ASSERT_OK(store_->SetBelow({0, {10, 100, 120, 200, 240}}));
+  Reopen();
+  const std::vector<BelowRecord> below = store_->Below().value();
+  ASSERT_EQ(below.size(), 2u);
+  EXPECT_EQ(below[0].client, 0);
+  EXPECT_EQ(below[0].facts.clients, 10);
+  EXPECT_EQ(below[0].facts.payload_bytes_up, 100);
+  EXPECT_EQ(below[0].facts.wire_bytes_up, 120);
+  EXPECT_EQ(below[0].facts.payload_bytes_down, 200);
+  EXPECT_EQ(below[0].facts.wire_bytes_down, 240);
+  EXPECT_EQ(below[1].client, 2);
+  EXPECT_EQ(below[1].facts.clients, 1);
+  ExpectRefusedAndUnchanged([&] { return store_->SetBelow({0, {0, -1, 0, 0, 0}}); }, kRefused, "CHECK");
+  ExpectRefusedAndUnchanged([&] { return store_->SetBelow({7, {}}); }, kRefused, "FOREIGN KEY");
+}
+
 TEST_P(RunStoreTest, RefusesARunThatCannotBe) {
   EXPECT_CODE(store_->CreateRun(TestRun(5), TestWeights(0)), kInvalidArgument, "5 parameters and 4 initial weights");
   EXPECT_CODE(store_->CreateRun(TestRun(0), {}), kInvalidArgument, "0 parameters");

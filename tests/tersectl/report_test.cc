@@ -122,7 +122,8 @@ TEST(SummaryJson, HasTheseKeys) {
   EXPECT_THAT(keys, ElementsAre("run", "state", "accuracy", "loss", "top5", "perplexity", "rounds", "clients",
                                 "iterations", "parameters", "dense_bytes_up", "payload_bytes_up", "wire_bytes_up",
                                 "dense_bytes_down", "payload_bytes_down", "wire_bytes_down", "compression_up_wire",
-                                "compression_up_payload", "compression_both_wire", "round_overhead_ms_p50", "seconds"));
+                                "compression_up_payload", "compression_both_wire", "round_overhead_ms_p50", "seconds",
+                                "below"));
   EXPECT_EQ(json["compression_up_wire"].dump(), "1200.0");
   EXPECT_EQ(json["wire_bytes_up"].dump(), "400");
 }

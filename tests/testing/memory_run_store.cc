@@ -127,6 +127,18 @@ absl::Status MemoryRunStore::SetSamples(int64_t client, int64_t samples) {
   return ChangeClient(client, [&](ClientRecord* record) { record->samples = samples; });
 }
 
+absl::Status MemoryRunStore::SetBelow(const BelowRecord& below) {
+  if (FindClient(below.client) == nullptr) return absl::FailedPreconditionError("no such client");
+  below_[below.client] = below;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<BelowRecord>> MemoryRunStore::Below() {
+  std::vector<BelowRecord> all;
+  for (const auto& [client, below] : below_) all.push_back(below);
+  return all;
+}
+
 const MemoryRunStore::Round* MemoryRunStore::FindRound(int64_t round) const {
   return round >= 1 && round <= static_cast<int64_t>(rounds_.size()) ? &rounds_[round - 1] : nullptr;
 }

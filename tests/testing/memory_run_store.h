@@ -41,6 +41,8 @@ class MemoryRunStore : public RunStore {
   absl::StatusOr<ClientRecord> RecordFailure(int64_t client) override;
   absl::Status SetAside(int64_t client, int64_t until_us, const std::string& reason) override;
   absl::Status SetSamples(int64_t client, int64_t samples) override;
+  absl::Status SetBelow(const BelowRecord& below) override;
+  absl::StatusOr<std::vector<BelowRecord>> Below() override;
   absl::StatusOr<absl::optional<RoundRecord>> LastRound() override;
   absl::StatusOr<absl::optional<RoundState>> GetRoundState(int64_t round) override;
   absl::StatusOr<bool> WasChosen(int64_t round, int64_t client) override;
@@ -112,6 +114,7 @@ class MemoryRunStore : public RunStore {
   std::map<int64_t, HistoryRecord> histories_;  // by client
   std::map<int64_t, Checkpoint> checkpoints_;
   std::vector<LedgerEntry> ledger_;
+  std::map<int64_t, BelowRecord> below_;  // by client
   std::vector<EventRecord> events_;
   int64_t event_count_ = 0;
   std::vector<ChosenUpdate> applied_;

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "compression/bundle.h"
 #include "core/status.h"
 #include "storage/byte_io.h"
 #include "storage/client_state.h"
@@ -30,7 +31,7 @@ absl::StatusOr<absl::optional<StoredState>> ReadState(const std::string& directo
 // The newest round of the run that is part of the relay's own updates, as the state of its client half says: a lineage
 // and a round. 0: none is.
 absl::StatusOr<int64_t> NewestSealed(SqliteDb& db, absl::string_view trainer_state) {
-  if (trainer_state.size() != sizeof(Id128) + sizeof(int64_t)) return 0;
+  if (trainer_state.size() < sizeof(Id128) + sizeof(int64_t)) return 0;
   const Id128 lineage = TakeField<Id128>(&trainer_state);
   const auto round = TakeField<int64_t>(&trainer_state);
   Statement run = db.Prepare("SELECT lineage FROM runs");
@@ -40,8 +41,11 @@ absl::StatusOr<int64_t> NewestSealed(SqliteDb& db, absl::string_view trainer_sta
 
 }  // namespace
 
-TreeBooks::TreeBooks(const Codec& codec, int updates_a_round)
-    : codec_(codec), updates_a_round_(updates_a_round), difference_(codec.layout().size(), 0.0) {}
+TreeBooks::TreeBooks(const Codec& codec, int updates_a_round, bool relays_forward)
+    : codec_(codec),
+      updates_a_round_(updates_a_round),
+      relays_forward_(relays_forward),
+      difference_(codec.layout().size(), 0.0) {}
 
 absl::Status TreeBooks::ReadApplied(const std::string& run_directory, int64_t newest_sealed, bool is_relay) {
   TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<SqliteDb> db,
@@ -64,6 +68,24 @@ absl::Status TreeBooks::ReadApplied(const std::string& run_directory, int64_t ne
   return absl::OkStatus();
 }
 
+// What is sealed, or was not applied and is to be sent again, which the trainer's state has behind lineage and round.
+absl::Status TreeBooks::AddBundles(const StoredState& state) {
+  absl::string_view bundle = state.trainer_state;
+  if (bundle.empty()) return absl::OkStatus();
+  bundle.remove_prefix(sizeof(Id128) + sizeof(int64_t));
+  const bool waits = state.sealed.has_value() ? !IsApplied(state.sealed->update_id) : state.minus.empty();
+  if (!waits) return absl::OkStatus();
+  if (state.sealed.has_value() && state.sealed->message != bundle) return absl::InternalError("two bundles");
+  TERSE_ASSIGN_OR_RETURN(const std::vector<BundledUpdate> updates, ParseBundle(bundle));
+  std::vector<float> decoded(difference_.size());
+  for (const BundledUpdate& update : updates) {
+    std::fill(decoded.begin(), decoded.end(), 0.0f);
+    TERSE_RETURN_IF_ERROR(codec_.AddDecoded(update.message, 1.0f, absl::MakeSpan(decoded)));
+    for (size_t i = 0; i < decoded.size(); ++i) difference_[i] += decoded[i] / updates_a_round_;
+  }
+  return absl::OkStatus();
+}
+
 absl::Status TreeBooks::AddRoot(RunStore* store, const std::string& run_directory) {
   TERSE_ASSIGN_OR_RETURN(const Head head, store->GetHead());
   TERSE_ASSIGN_OR_RETURN(const std::vector<LogMessage> log, store->ReadLog(0, head.version));
@@ -74,7 +96,9 @@ absl::Status TreeBooks::AddRoot(RunStore* store, const std::string& run_director
     for (const absl::string_view message : messages) {
       std::fill(update.begin(), update.end(), 0.0f);
       TERSE_RETURN_IF_ERROR(codec_.AddDecoded(message, 1.0f, absl::MakeSpan(update)));
-      for (size_t i = 0; i < update.size(); ++i) difference_[i] += update[i];
+      // A mean of so many, or one of them.
+      const float share = relays_forward_ ? 1.0f / static_cast<float>(updates_a_round_) : 1.0f;
+      for (size_t i = 0; i < update.size(); ++i) difference_[i] += share * update[i];
     }
   }
   return ReadApplied(run_directory, /*newest_sealed=*/0, /*is_relay=*/false);
@@ -84,7 +108,8 @@ absl::Status TreeBooks::AddRelay(const std::string& run_directory, const std::st
   TERSE_ASSIGN_OR_RETURN(const absl::optional<StoredState> state, ReadState(state_directory));
   if (state.has_value()) {
     const auto is_applied = [this](Id128 update_id) { return IsApplied(update_id); };
-    TERSE_RETURN_IF_ERROR(AddHeldBack(codec_, *state, is_applied, 1.0, &difference_));
+    TERSE_RETURN_IF_ERROR(relays_forward_ ? AddBundles(*state)
+                                          : AddHeldBack(codec_, *state, is_applied, 1.0, &difference_));
   }
   if (!std::filesystem::exists(DatabaseOf(run_directory))) return absl::OkStatus();
   int64_t newest_sealed = 0;

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "compression/codec.h"
 #include "core/id128.h"
+#include "storage/client_state.h"
 #include "storage/run_store.h"
 
 namespace terse {
@@ -22,14 +23,15 @@ namespace terse {
 //
 // AddHeldBack says what a process holds back (conservation.h). It needs clients of tests/testing/grid_trainer.h,
 // relays whose rounds all have the same number of updates, a power of two so that means are exact, and the root's whole
-// log, in mode forward. Not thread-safe.
+// log, in mode forward or with the updates beside it. Relays that forward have sent, and hold back, bundles in place of
+// means. Not thread-safe.
 //
 // The root is added first, then every relay, then every client. A process whose state directory was taken away counts
 // with both, the old directory and the new one.
 class TreeBooks {
  public:
-  // `codec` must outlive it.
-  TreeBooks(const Codec& codec, int updates_a_round);
+  // `codec` must outlive it. `relays_forward`: all of them do.
+  TreeBooks(const Codec& codec, int updates_a_round, bool relays_forward = false);
 
   // `store` is that of the run in `run_directory`. Statuses of RunStore; INTERNAL for a log that is not as above.
   absl::Status AddRoot(RunStore* store, const std::string& run_directory);
@@ -46,12 +48,15 @@ class TreeBooks {
   int64_t doubled() const;
 
  private:
+  // Adds what the client half of a relay that forwards holds back.
+  absl::Status AddBundles(const StoredState& state);
   bool IsApplied(Id128 update_id) const { return applied_.count(update_id) > 0; }
   // Counts the updates of the rounds of a run that are COMMITTED, or CLOSED and not after `newest_sealed`.
   absl::Status ReadApplied(const std::string& run_directory, int64_t newest_sealed, bool is_relay);
 
   const Codec& codec_;
   const int updates_a_round_;
+  const bool relays_forward_;
   std::vector<double> difference_;
   std::map<Id128, int64_t> applied_;  // how often
 };
