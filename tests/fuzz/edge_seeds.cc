@@ -6,6 +6,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "compression/bundle.h"
 #include "compression/codec_table.h"
 #include "proto/run_config_loader.h"
 #include "proto/session_wire.h"
@@ -250,6 +251,12 @@ void AddUpdateSeeds(Seeds* seeds) {
     (*seeds)["update/choice_" + std::to_string(choice)] =
         Little(0x8000, 2) + Bytes({0, 1}) + Little(1, 8) + Little(5, 8) + Little(0x3f000000, 4) + Bytes({0}) + *message;
   }
+  // Of relays: a mean, and a bundle.
+  const Codec& codec = cases.Pick(0, 0);
+  const std::string message = codec.Encode(RandomUpdate(codec.layout().size(), &random), {CodecKey{1, 2, 3}}).value();
+  const std::string header = Little(0, 2) + Bytes({0, 1}) + Little(1, 8) + Little(5, 8) + Little(0x3f000000, 4);
+  (*seeds)["update/relay"] = header + Bytes({2}) + message;
+  (*seeds)["update/bundle"] = header + Bytes({2}) + BuildBundle({{message, {1, 300}}, {message, {3, 60}}}).value();
 }
 
 // A run of `clients` who all deliver for some rounds of five or more, with one of the servers of session_world.cc and

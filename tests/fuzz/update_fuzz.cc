@@ -1,8 +1,10 @@
 #include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "compression/aggregate.h"
+#include "compression/bundle.h"
 #include "compression/downstream.h"
 #include "coordinator/engine.h"
 #include "coordinator/message_checks.h"
@@ -37,6 +39,24 @@ void CheckRound(const Codec& codec, absl::string_view message, const std::vector
   }
 }
 
+bool HasSoundHeader(const Update& update) {
+  return update.round >= 1 && update.train_us >= 0 && IsFinite(update.loss) && !update.update_id.IsZero();
+}
+
+// The same bytes as the update of a relay, which may be a bundle.
+void CheckRelays(const Codec& codec, Update update) {
+  const absl::StatusOr<std::vector<BundledUpdate>> parts = ParseBundle(update.message);
+  update.cohort = {1, 1};
+  bool sound = parts.ok() || (!IsBundle(update.message) && codec.Validate(update.message).ok());
+  if (parts.ok()) {
+    Require(BuildBundle(*parts).value() == update.message, "a bundle has one form");
+    update.cohort = CohortOf(*parts);
+    for (const BundledUpdate& part : *parts) sound = sound && codec.Validate(part.message).ok();
+  }
+  const absl::Status status = ValidateMessage(codec, FromClient(update));
+  Require(status.ok() == (HasSoundHeader(update) && sound), "what is in a bundle is validated");
+}
+
 }  // namespace
 
 void FuzzUpdate(const char*, const uint8_t* data, size_t size) {
@@ -49,12 +69,14 @@ void FuzzUpdate(const char*, const uint8_t* data, size_t size) {
   update.round = static_cast<int64_t>(input.Word64());
   update.train_us = static_cast<int64_t>(input.Word64());
   update.loss = FloatFromBits(input.Word32());
-  if ((input.Byte() & 1) == 0) update.update_id = Id128{1, 2};
+  const uint8_t flags = input.Byte();
+  if ((flags & 1) == 0) update.update_id = Id128{1, 2};
   update.message = std::string(input.Rest());
+  if ((flags & 2) != 0) return CheckRelays(codec, std::move(update));
 
   const absl::Status status = ValidateMessage(codec, FromClient(update));
-  const bool header = update.round >= 1 && update.train_us >= 0 && IsFinite(update.loss) && !update.update_id.IsZero();
-  Require(status.ok() == (header && codec.Validate(update.message).ok()), "header and message are validated");
+  Require(status.ok() == (HasSoundHeader(update) && codec.Validate(update.message).ok()),
+          "header and message are validated");
   if (!status.ok()) {
     Require(absl::IsInvalidArgument(status) && !status.message().empty(), "a bad update is an INVALID_ARGUMENT");
     return;
