@@ -113,7 +113,8 @@ absl::Status ClientSession::MoveState(Id128 lineage) {
   const StoredHead& stored = options_.state->state();
   if (stored.sealed.has_value() && IsBundle(stored.sealed->message)) {
     return absl::UnavailableError(
-        "a relay that forwards waits for the verdict on its update where it has sent it, and cannot go to another relay "
+        "a relay that forwards waits for the verdict on its update where it has sent it, and cannot go to another "
+        "relay "
         "meanwhile");
   }
   const PartedLineage* const back = FindParted(stored.parted, lineage);

@@ -193,9 +193,10 @@ absl::Status ClientSession::OnVerdict(const Verdict& verdict) {
         absl::StrCat(
             "the update of round ", round,
             verdict.reason.empty() ? " came too late" : absl::StrCat(" was not applied (", verdict.reason, ")"),
-            " and ", is_bundle                          ? "is sent again for the next one"
-                     : work_->feedback->folds_forward() ? "folds into the next one"
-                                                        : "is dropped"));
+            " and ",
+            is_bundle                          ? "is sent again for the next one"
+            : work_->feedback->folds_forward() ? "folds into the next one"
+                                               : "is dropped"));
   }
   TERSE_RETURN_IF_ERROR(StoredStatus(state->Settle(applied)));
   if (work_->trainer != nullptr) work_->trainer->OnSettled(is_bundle && !applied);

@@ -1,5 +1,5 @@
-// The update of a relay that forwards (docs/SCALE.md): its clients' updates as they came. Format: compression/FORMAT.md,
-// 0x1c.
+// The update of a relay that forwards (docs/SCALE.md): its clients' updates as they came. Format:
+// compression/FORMAT.md, 0x1c.
 #ifndef TERSE_COMPRESSION_BUNDLE_H_
 #define TERSE_COMPRESSION_BUNDLE_H_
 
@@ -31,8 +31,8 @@ absl::StatusOr<std::string> BuildBundle(absl::Span<const BundledUpdate> updates)
 // Whether a message is a bundle, by its first byte. No message of a codec is.
 bool IsBundle(absl::string_view message);
 
-// Returns the updates of a bundle, whose messages point into it and are not decoded. INVALID_ARGUMENT with the place for
-// bytes that BuildBundle does not make.
+// Returns the updates of a bundle, whose messages point into it and are not decoded. INVALID_ARGUMENT with the place
+// for bytes that BuildBundle does not make.
 absl::StatusOr<std::vector<BundledUpdate>> ParseBundle(absl::string_view bundle);
 
 // Returns the clients that all of them stand for. They add up without an overflow.

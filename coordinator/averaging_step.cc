@@ -125,7 +125,7 @@ std::string AveragingStep::MakeMessage(absl::Span<const absl::string_view> messa
   // Receivers allow for rounds.clients forwarded updates. With bundles there are more.
   const bool forwards = is_average() && static_cast<int64_t>(messages.size()) <= config_.rounds.clients;
   std::string message = forwards ? BuildDownstream(config_.downstream, messages, samples, average_, total)
-                                     : BuildStepDownstream(config_.downstream, average_);
+                                 : BuildStepDownstream(config_.downstream, average_);
   step_ = std::exchange(average_, {});
   return message;
 }

@@ -37,9 +37,9 @@ absl::StatusOr<UpdateSize> MeasureUpdate(const Codec& codec, const Update& updat
   TERSE_ASSIGN_OR_RETURN(const std::vector<BundledUpdate> parts, ParseBundle(update.message));
   const CohortFacts cohort = CohortOf(parts);
   if (cohort.clients != update.cohort.clients || cohort.samples != update.cohort.samples) {
-    return absl::InvalidArgumentError(
-        absl::StrCat("a bundle of ", cohort.clients, " clients with ", cohort.samples, " samples, whose header says ",
-                     update.cohort.clients, " and ", update.cohort.samples));
+    return absl::InvalidArgumentError(absl::StrCat("a bundle of ", cohort.clients, " clients with ", cohort.samples,
+                                                   " samples, whose header says ", update.cohort.clients, " and ",
+                                                   update.cohort.samples));
   }
   UpdateSize size;
   for (const BundledUpdate& part : parts) {

@@ -73,10 +73,10 @@ struct Update {
   // NormCode (core/norm_code.h) of the residual as the client's newest verdict left it; nullopt: as said before on this
   // connection, or not known.
   absl::optional<int> norm_code = absl::nullopt;
-  std::vector<NamedMetric> metrics = {};  // TrainResult::metrics
-  CohortFacts cohort = {};                // TrainResult::cohort
+  std::vector<NamedMetric> metrics = {};             // TrainResult::metrics
+  CohortFacts cohort = {};                           // TrainResult::cohort
   absl::optional<BelowFacts> below = absl::nullopt;  // of a relay, as it sends the update
-  int64_t packed_bytes = 0;               // of what `message` was unpacked from; 0: it came as it is
+  int64_t packed_bytes = 0;                          // of what `message` was unpacked from; 0: it came as it is
   bool unread = false;  // nobody asked for it, so the coordinator's edge did not decode it: it must not count
   // The measures of the decoded message (Codec::Measure). The coordinator's edge measures it; nothing of this is sent.
   double norm = 0;

@@ -37,9 +37,10 @@ absl::Status CohortTrainer::RestoreState(absl::string_view state) {
   TERSE_ASSIGN_OR_RETURN(CohortState restored, ParseCohortState(state));
   if (restored.bundle.empty() == forwards_) {
     return absl::FailedPreconditionError(
-        forwards_ ? "the relay's state has a residual of --mode recompress, which nobody can forward; start it with that "
-                    "mode, or with an empty --state: the residual is lost then, and counted as one"
-                  : "the relay's state is of --mode forward; start it with that mode, or with an empty --state");
+        forwards_
+            ? "the relay's state has a residual of --mode recompress, which nobody can forward; start it with that "
+              "mode, or with an empty --state: the residual is lost then, and counted as one"
+            : "the relay's state is of --mode forward; start it with that mode, or with an empty --state");
   }
   desk_->SetSealed(restored.sealed);
   bundle_ = std::move(restored.bundle);

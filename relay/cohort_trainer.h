@@ -20,8 +20,8 @@ std::string SerializeCohortState(const CohortState& state);
 // DATA_LOSS for bytes that it does not write.
 absl::StatusOr<CohortState> ParseCohortState(absl::string_view bytes);
 
-// `delta` is the mean of the round's updates. A relay that forwards gives a bundle of them, and the same bundle again in
-// place of another round, as long as it is not applied. Not thread-safe.
+// `delta` is the mean of the round's updates. A relay that forwards gives a bundle of them, and the same bundle again
+// in place of another round, as long as it is not applied. Not thread-safe.
 class CohortTrainer : public LocalTrainer {
  public:
   // `desk` must outlive it.

@@ -65,7 +65,8 @@ void AddRoundOptions(CLI::App& app, RelayRounds* rounds) {
       ->capture_default_str();
   app.add_option_function<std::string>(
          "--mode", [rounds](const std::string& mode) { rounds->forwards = mode == kForwardMode; },
-         "recompress: the mean of a round's updates goes up, compressed with the run's codec, and what that leaves stays "
+         "recompress: the mean of a round's updates goes up, compressed with the run's codec, and what that leaves "
+         "stays "
          "in the relay's residual. forward: the updates go up as they came, and count as they would without the relay, "
          "bit for bit; the bytes grow with the clients")
       ->check(CLI::IsMember({kRecompressMode, kForwardMode}))

@@ -85,10 +85,11 @@ absl::Status SqlRunStore::SetBelow(const BelowRecord& below) {
   const BelowFacts& facts = below.facts;
   return Write([&](SqlDb& db) {
     return db
-        .Prepare("INSERT INTO below (client, clients, payload_up, wire_up, payload_down, wire_down) VALUES (?1, ?2, ?3, "
-                 "?4, ?5, ?6) ON CONFLICT (client) DO UPDATE SET clients = excluded.clients, payload_up = "
-                 "excluded.payload_up, wire_up = excluded.wire_up, payload_down = excluded.payload_down, wire_down = "
-                 "excluded.wire_down")
+        .Prepare(
+            "INSERT INTO below (client, clients, payload_up, wire_up, payload_down, wire_down) VALUES (?1, ?2, ?3, "
+            "?4, ?5, ?6) ON CONFLICT (client) DO UPDATE SET clients = excluded.clients, payload_up = "
+            "excluded.payload_up, wire_up = excluded.wire_up, payload_down = excluded.payload_down, wire_down = "
+            "excluded.wire_down")
         .Int(below.client)
         .Int(facts.clients)
         .Int(facts.payload_bytes_up)
@@ -107,8 +108,7 @@ absl::StatusOr<std::vector<BelowRecord>> SqlRunStore::Below() {
     while (true) {
       TERSE_ASSIGN_OR_RETURN(const bool row, rows.Step());
       if (!row) return absl::OkStatus();
-      all.push_back({rows.GetInt(0),
-                     {rows.GetInt(1), rows.GetInt(2), rows.GetInt(3), rows.GetInt(4), rows.GetInt(5)}});
+      all.push_back({rows.GetInt(0), {rows.GetInt(1), rows.GetInt(2), rows.GetInt(3), rows.GetInt(4), rows.GetInt(5)}});
     }
   }));
   return all;

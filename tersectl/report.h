@@ -37,7 +37,7 @@ struct Summary {
   // Median over the committed rounds of the time from opening to commit without the slowest client's training. Nothing
   // for a buffered run, whose clients train across rounds.
   std::optional<double> round_overhead_ms_p50;
-  double seconds = 0;  // from opening the first round to the last commit
+  double seconds = 0;                  // from opening the first round to the last commit
   std::optional<v1::TreeBelow> below;  // the trees below the run's relays; nothing without relays
 };
 

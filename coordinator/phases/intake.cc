@@ -80,10 +80,10 @@ struct Refused {
 
 // A relay's update that has lost all of its parts is refused; one that has lost some counts without them. Their clients
 // hear no more than that of the relay.
-void LeaveOut(EngineState& run, const Candidate& candidate, const std::string& reason) {
+absl::Status LeaveOut(EngineState& run, const Candidate& candidate, const std::string& reason) {
   run.round.Find(candidate.client)->left_out.push_back(*candidate.place);
-  run.Tell(event::kUpdateRejected, candidate.client,
-           absl::StrCat("update ", *candidate.place, " of those that it forwards: ", reason));
+  return run.NoteMisbehaviour(event::kUpdateRejected, candidate.client,
+                              absl::StrCat("update ", *candidate.place, " of those that it forwards: ", reason));
 }
 
 // Returns the received updates that are refused, in the order of their clients.
@@ -103,7 +103,7 @@ absl::StatusOr<std::vector<Refused>> FindRefused(EngineState& run) {
     if (judgement.reason.empty()) continue;
     const ReceivedUpdate& received = *run.round.Find(candidate.client);
     if (candidate.place.has_value()) {
-      LeaveOut(run, candidate, judgement.reason);
+      TERSE_RETURN_IF_ERROR(LeaveOut(run, candidate, judgement.reason));
       if (received.left_out.size() < PartsOf(received).size()) continue;
     }
     refused.push_back({{candidate.client, received.update.update_id, judgement.reason},
@@ -266,8 +266,7 @@ absl::Status TakeIn(EngineState& run, Session& session, Update update) {
   if (!staleness.has_value()) return AnswerLate(run, session, update);
   TERSE_ASSIGN_OR_RETURN(const std::string objection, WhyNotTaken(run, session, update));
   if (!objection.empty()) return TurnAway(run, session, update, objection);
-  if (!run.config->rounds.buffered && run.course.controller != nullptr &&
-      !HasChoice(update, run.round.plan().choice)) {
+  if (!run.config->rounds.buffered && run.course.controller != nullptr && !HasChoice(update, run.round.plan().choice)) {
     return RefuseUpdate(run, session, event::kUpdateRejected, "another coding than the round's",
                         "the update is not coded as its assignment said; check in again");
   }

@@ -1,6 +1,6 @@
 // Relaying, in the place of committing in a relay: hands the mean of the closed round's updates up, or the updates as
-// they came, and commits the round once that is sealed in the relay's own update. The clients hear APPLIED after that, never before: what they
-// hear is then in the relay's outbox or its residual, whatever becomes of the relay.
+// they came, and commits the round once that is sealed in the relay's own update. The clients hear APPLIED after that,
+// never before: what they hear is then in the relay's outbox or its residual, whatever becomes of the relay.
 #include <memory>
 #include <string>
 #include <utility>
@@ -51,10 +51,9 @@ class Relaying : public Phase {
   // INVALID_ARGUMENT for updates that cannot be averaged.
   static absl::Status Average(EngineState& run, CohortResult* result) {
     const RoundInputs inputs = InputsOf(run);
-    TERSE_ASSIGN_OR_RETURN(
-        ServerStep::Result step,
-        run.model.server().MakeStep(run.model.head().version, run.model.weights(), inputs.messages, inputs.samples,
-                                    inputs.total, run.round.plan().choice));
+    TERSE_ASSIGN_OR_RETURN(ServerStep::Result step,
+                           run.model.server().MakeStep(run.model.head().version, run.model.weights(), inputs.messages,
+                                                       inputs.samples, inputs.total, run.round.plan().choice));
     result->delta = std::move(step.weights);
     return absl::OkStatus();
   }

@@ -8,6 +8,7 @@
 #include "compression/aggregate.h"
 #include "compression/bundle.h"
 #include "compression/downstream.h"
+#include "coordinator/aggregation/aggregation_table.h"
 #include "coordinator/message_checks.h"
 #include "coordinator/upstream.h"
 #include "gmock/gmock.h"
@@ -177,9 +178,13 @@ TEST_F(EngineToldBundles, ARuleSeesEveryUpdate) {
   config.aggregation.rule = "median";
   config.downstream = DownstreamMode::kDense;
   Begin(config);
-  messages_[3] = messages_[2] = messages_[1];
-  SayBoth(Bundle({messages_[0], messages_[1], messages_[2]}, {1, 1, 1}));
-  EXPECT_EQ(crew_->view().head.model_hash, ModelWith({1}, {}));
+  SayBoth(BundleOfThree());
+  const std::unique_ptr<const AggregationRule> rule = MakeAggregationRule(config.aggregation).value();
+  const std::vector<absl::string_view> views(messages_.begin(), messages_.end());
+  std::vector<float> step(GridLayout().size()), weights = GridInitialWeights();
+  ASSERT_EQ(rule->Aggregate(crew_->fleet.codec(), views, {}, absl::MakeSpan(step)), absl::OkStatus());
+  for (size_t i = 0; i < weights.size(); ++i) weights[i] += step[i];
+  EXPECT_EQ(crew_->view().head.model_hash, HashWeights(weights));
 }
 
 class PolicyOnBundles : public EngineToldBundles {
@@ -236,7 +241,8 @@ TEST_F(EngineToldBundles, ABundleIsWhatItsHeaderSays) {
   for (const CohortFacts& cohort : {CohortFacts{4, 60}, CohortFacts{3, 61}}) {
     Update other = good;
     other.cohort = cohort;
-    EXPECT_THAT(members_[0]->Say(other).message(), HasSubstr("a bundle of 3 clients with 60 samples, whose header says"));
+    EXPECT_THAT(members_[0]->Say(other).message(),
+                HasSubstr("a bundle of 3 clients with 60 samples, whose header says"));
   }
   Update cut = good;
   cut.message.pop_back();

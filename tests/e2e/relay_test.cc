@@ -85,7 +85,8 @@ TEST(RelayTest, TheTreeIsShownAtItsRoot) {
     const std::string below = RelayTree::RunOf(tree.relay_state(relay)) + "/run.sqlite";
     // Said with the newest update, before that one's own round was booked.
     const int64_t said = QueryNumber(root, absl::StrCat("SELECT payload_up FROM below WHERE client = (SELECT id FROM "
-                                                        "clients WHERE name = 'relay-", relay, "')"));
+                                                        "clients WHERE name = 'relay-",
+                                                        relay, "')"));
     const int64_t booked = QueryNumber(below, "SELECT sum(payload_up) FROM round_totals");
     EXPECT_GT(said, booked / 2);
     EXPECT_LE(said, booked);

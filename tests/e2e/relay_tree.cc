@@ -33,9 +33,9 @@ RelayTree::RelayTree(const Shape& shape)
                    shape.moves ? "partition = 'all'" : absl::StrCat("shards = ", shape.relays * shape.clients_each),
                    // Where bundles come, the updates are kept beside the log.
                    "\n[codec]\ndownstream = '", shape.forwards ? "stc" : "forward",
-                   "'\nname = 'sbc'\ndensity = 0.05\nmean_precision = 'bf16'\n",
-                   "[rounds]\ncount = ", shape.rounds, "\nclients = ", shape.relays, "\nquorum = ",
-                   shape.moves ? 1 : shape.relays, "\nevaluate_every = 100000\n[checkpoints]\nevery = 1000000\n"));
+                   "'\nname = 'sbc'\ndensity = 0.05\nmean_precision = 'bf16'\n", "[rounds]\ncount = ", shape.rounds,
+                   "\nclients = ", shape.relays, "\nquorum = ", shape.moves ? 1 : shape.relays,
+                   "\nevaluate_every = 100000\n[checkpoints]\nevery = 1000000\n"));
 }
 
 std::string RelayTree::relay_state(int relay) const { return directory_ / RelayName(relay); }
@@ -65,10 +65,10 @@ void RelayTree::StartRoot() {
 
 void RelayTree::StartRelay(int relay) {
   const std::string each = absl::StrCat(shape_.clients_each);
-  relays_[static_cast<size_t>(relay)] = StartServer("grid-relay", relay_state(relay),
-                                                    {"--upstream", AddressOf(root_state()), "--name", RelayName(relay),
-                                                     "--clients", each, "--quorum", each, "--reconnect-after", "0.05",
-                                                     "--mode", shape_.forwards ? "forward" : "recompress"});
+  relays_[static_cast<size_t>(relay)] =
+      StartServer("grid-relay", relay_state(relay),
+                  {"--upstream", AddressOf(root_state()), "--name", RelayName(relay), "--clients", each, "--quorum",
+                   each, "--reconnect-after", "0.05", "--mode", shape_.forwards ? "forward" : "recompress"});
 }
 
 void RelayTree::StartClient(int relay, int client) {

@@ -20,7 +20,7 @@ class RelayTree {
     int clients_each = 2;
     int rounds = 100;
     bool forwards = false;  // the relays do, and do not recompress
-    bool moves = false;  // clients know the other relays' addresses too, and the root goes on with a single relay
+    bool moves = false;     // clients know the other relays' addresses too, and the root goes on with a single relay
   };
 
   explicit RelayTree(const Shape& shape);

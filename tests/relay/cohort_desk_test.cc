@@ -166,6 +166,25 @@ TEST_F(CohortDeskTest, ARoundIsCommittedOnceItsResultIsSealed) {
   EXPECT_EQ(MakeRound(57), 2);
 }
 
+TEST_F(CohortDeskTest, ItTellsWhatIsBelow) {
+  EXPECT_EQ(desk_.Below()->clients, 1);
+  EXPECT_EQ(desk_.Below()->payload_bytes_up, 0);
+  MakeRound(57);
+  Seal();
+  const int64_t of_a_round = desk_.Below()->payload_bytes_up;
+  EXPECT_GT(of_a_round, 0);
+  // A relay below counts with what is below it, and as long as it is connected with its clients.
+  const absl::Status told = run().Use([](const RunHost::Live& live) -> absl::Status {
+    const absl::StatusOr<ClientRecord> away = live.store->RegisterClient("away", 1);
+    EXPECT_EQ(live.store->SetBelow({0, {7, 100, 200, 300, 400}}), absl::OkStatus());
+    return live.store->SetBelow({away->id, {50, 1000, 2000, 3000, 4000}});
+  });
+  ASSERT_EQ(told, absl::OkStatus());
+  EXPECT_EQ(desk_.Below()->clients, 7);
+  EXPECT_EQ(desk_.Below()->payload_bytes_up, of_a_round + 1100);
+  EXPECT_GE(desk_.Below()->wire_bytes_down, 4400);
+}
+
 // The state that was read again tells what became of the result.
 TEST_F(CohortDeskTest, AResultThatTheStateDoesNotHaveIsNotApplied) {
   for (const SealedCohort& other : {SealedCohort(), SealedCohort{HashBytes("another"), 99}}) {
@@ -199,7 +218,7 @@ TEST_F(CohortDeskTest, AnOrderIsWithdrawnWhenTheClientHalfStops) {
   const absl::Status stopped = desk_.MakeRound(OrderFrom(57), [&] { return ++asked < 3; }).status();
   EXPECT_TRUE(absl::IsCancelled(stopped)) << stopped;
   EXPECT_EQ(StateOf(1), RoundState::kAborted);
-  desk_.HandUp({1, GridDelta(0, 0), 0, {1, 1}, {}});  // it comes late
+  desk_.HandUp({1, GridDelta(0, 0), "", 0, {1, 1}, {}});  // it comes late
   EXPECT_EQ(desk_.taken().round, 0);
 }
 
@@ -256,7 +275,8 @@ std::string SomeBundle(const Codec& codec, int64_t round) {
 }
 
 TEST(CohortStateTest, ComesBackFromItsBytes) {
-  const std::unique_ptr<const Codec> codec = MakeUpdateCodec(ToCore(ParseRunConfig(kRun, "run.toml").value()).value(), GridLayout()).value();
+  const std::unique_ptr<const Codec> codec =
+      MakeUpdateCodec(ToCore(ParseRunConfig(kRun, "run.toml").value()).value(), GridLayout()).value();
   CohortState state{{HashBytes("lineage"), 12}, ""};
   const std::string mean = SerializeCohortState(state);
   state.bundle = SomeBundle(*codec, 12);
@@ -275,7 +295,8 @@ class ForwardingDeskTest : public CohortDeskTest {
  protected:
   bool forwards() const override { return true; }
 
-  const std::unique_ptr<const Codec> codec_ = MakeUpdateCodec(ToCore(ParseRunConfig(kRun, "run.toml").value()).value(), GridLayout()).value();
+  const std::unique_ptr<const Codec> codec_ =
+      MakeUpdateCodec(ToCore(ParseRunConfig(kRun, "run.toml").value()).value(), GridLayout()).value();
   CohortTrainer trainer_{&desk_, GridLayout(), /*forwards=*/true};
 };
 

@@ -69,7 +69,10 @@ std::vector<StoreCall> StoreCalls() {
       {"ForgetHistory", first_round, [](RunStore& store) { return store.ForgetHistory(0); }},
       {"RecordFailure", nothing, [](RunStore& store) { return store.RecordFailure(0).status(); }},
       {"SetSamples", nothing, [](RunStore& store) { return store.SetSamples(0, 60000); }},
-      {"SetBelow", nothing, [](RunStore& store) { return store.SetBelow({0, {1, 2, 3, 4, 5}}); }},
+      {"SetBelow", nothing,
+       [](RunStore& store) {
+         return store.SetBelow({0, {1, 2, 3, 4, 5}});
+       }},
       {"SetRunState", nothing, [](RunStore& store) { return store.SetRunState(RunState::kPaused, "by hand"); }},
       {"AddLedger", nothing,
        [](RunStore& store) {

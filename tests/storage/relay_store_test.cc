@@ -400,9 +400,9 @@ TEST_P(RelayStoreTest, AStoreOfVersion12OpensAndGoesOn) {
     for (int64_t round = 1; round <= 3; ++round) ASSERT_OK(RunRound(*store, round));
   }
   const std::string before = place.Dump();
-  ASSERT_OK(place.Connect()->Script(
-      absl::StrCat("DROP TABLE relay; DROP TABLE below; ", GetParam() == SqlEngine::kSqlite ? "PRAGMA user_version = 12"
-                                                                          : "UPDATE schema_version SET version = 12")));
+  ASSERT_OK(place.Connect()->Script(absl::StrCat(
+      "DROP TABLE relay; DROP TABLE below; ",
+      GetParam() == SqlEngine::kSqlite ? "PRAGMA user_version = 12" : "UPDATE schema_version SET version = 12")));
   auto store = place.Open(RunStore::Depth::kEverything).value();
   EXPECT_EQ(store->GetHead()->epoch, 2);
   EXPECT_EQ((*store->Run())->relay, "");

@@ -271,6 +271,14 @@ TEST_F(TersectlTest, ClientsAndEvents) {
   EXPECT_THAT(Ask(wide).out, HasSubstr("  cuda:0       1.2  "));
   EXPECT_EQ(json::parse(Ask({"clients", "--json"}).out)[0]["device"], "cuda:0");
   EXPECT_EQ(json::parse(Ask({"clients", "--json"}).out)[0]["residual_norm"], 1.189207115);
+  // Of a relay.
+  EXPECT_THAT(Ask(wide).out, AllOf(HasSubstr("below  below_up  below_down"), Not(HasSubstr("1,234"))));
+  v1::TreeBelow below;
+  below.set_clients(1234);
+  below.set_wire_bytes_up(5'000'000);
+  *server_.clients[0].mutable_below() = below;
+  EXPECT_THAT(Ask(wide).out, AllOf(HasSubstr(" 1234 "), HasSubstr(" 5.00 MB ")));
+  EXPECT_EQ(json::parse(Ask({"clients", "--json"}).out)[0]["below"]["wire_bytes_up"], 5'000'000);
   server_.clients[0].set_version(77);
   server_.clients[0].set_steps_done(88);
   EXPECT_THAT(Ask(wide).out, AllOf(HasSubstr(" 77 "), HasSubstr(" 88 ")));

@@ -115,15 +115,32 @@ TEST(Summarize, NothingIsKnownBeforeTheFirstRound) {
   EXPECT_THAT(SummaryTable(summary, false), HasSubstr("accuracy                     -\n"));
 }
 
+TEST(Summary, HasWhatIsBelowRelays) {
+  v1::Status status = RunStatus();
+  const Summary flat = Summarize(status, FourRounds());
+  EXPECT_TRUE(SummaryJson(flat)["below"].is_null());
+  EXPECT_THAT(SummaryTable(flat, false), Not(HasSubstr("below relays")));
+  status.mutable_below()->set_clients(40);
+  status.mutable_below()->set_wire_bytes_up(5'000'000);
+  const Summary tree = Summarize(status, FourRounds());
+  EXPECT_EQ(SummaryJson(tree)["below"]["clients"], 40);
+  EXPECT_EQ(SummaryJson(tree)["below"]["wire_bytes_up"], 5'000'000);
+  EXPECT_THAT(SummaryTable(tree, false), HasSubstr("below relays: up, on the wire"));
+  EXPECT_EQ(SummaryJson(*SummaryFromJson(SummaryJson(tree))), SummaryJson(tree));
+  nlohmann::ordered_json earlier = SummaryJson(flat);
+  earlier.erase("below");
+  EXPECT_FALSE(SummaryFromJson(earlier)->below.has_value());
+}
+
 TEST(SummaryJson, HasTheseKeys) {
   std::vector<std::string> keys;
   const nlohmann::ordered_json json = SummaryJson(Summarize(RunStatus(), FourRounds()));
   for (const auto& item : json.items()) keys.push_back(item.key());
-  EXPECT_THAT(keys, ElementsAre("run", "state", "accuracy", "loss", "top5", "perplexity", "rounds", "clients",
-                                "iterations", "parameters", "dense_bytes_up", "payload_bytes_up", "wire_bytes_up",
-                                "dense_bytes_down", "payload_bytes_down", "wire_bytes_down", "compression_up_wire",
-                                "compression_up_payload", "compression_both_wire", "round_overhead_ms_p50", "seconds",
-                                "below"));
+  EXPECT_THAT(keys,
+              ElementsAre("run", "state", "accuracy", "loss", "top5", "perplexity", "rounds", "clients", "iterations",
+                          "parameters", "dense_bytes_up", "payload_bytes_up", "wire_bytes_up", "dense_bytes_down",
+                          "payload_bytes_down", "wire_bytes_down", "compression_up_wire", "compression_up_payload",
+                          "compression_both_wire", "round_overhead_ms_p50", "seconds", "below"));
   EXPECT_EQ(json["compression_up_wire"].dump(), "1200.0");
   EXPECT_EQ(json["wire_bytes_up"].dump(), "400");
 }
