@@ -233,13 +233,10 @@ TEST_F(Damage, EveryChecksumIsComputedFromItsColumns) {
 }
 
 TEST_F(Damage, ATruncatedDatabaseIsRefused) {
-  // Pages that nothing uses may be the last ones: without them nothing is missing.
-  const std::unique_ptr<SqliteDb> db = SqliteDb::Open(directory_.Path("run.sqlite"), SqliteDb::Mode::kReader).value();
-  Statement free_pages = db->Prepare("SELECT freelist_count * page_size FROM pragma_freelist_count, pragma_page_size");
-  ASSERT_TRUE(free_pages.Step().value());
-  const auto free_bytes = static_cast<size_t>(free_pages.GetInt(0));
-  ASSERT_LT(free_bytes, whole_.size() / 4);
-  for (size_t size = 0; size + free_bytes < whole_.size(); size += size < 600 ? 37 : 2048) {
+  // The last page may be that of a table without rows: SQLite reads the zeros at its end also where they are missing.
+  const size_t end = whole_.find_last_not_of('\0') + 1;
+  ASSERT_GT(end + 5000, whole_.size());
+  for (size_t size = 0; size < end; size += size < 600 ? 37 : 2048) {
     EXPECT_TRUE(Refused(whole_.substr(0, size), absl::StrCat("cut at ", size)));
   }
   EXPECT_TRUE(Refused(std::string(5000, 'x'), "not a database"));
