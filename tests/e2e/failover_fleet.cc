@@ -51,7 +51,7 @@ std::string Tail(const Process& process) {
 }
 
 bool LostItsLease(const Process& process) {
-  return absl::StrContains(process.Output(), "another coordinator took the lease");
+  return absl::StrContains(process.Output(), "another process took the lease");
 }
 
 }  // namespace
