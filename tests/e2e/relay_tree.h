@@ -1,5 +1,6 @@
 // A tree of real processes: a coordinator, relays below it, and the clients of each relay. All train on the grid, so
-// the books of the whole tree balance bit for bit.
+// the books of the whole tree balance bit for bit. Relays keep their state in their directories, or one relay in a
+// PostgreSQL database, with two processes that take it over from each other.
 #ifndef TERSE_TESTS_E2E_RELAY_TREE_H_
 #define TERSE_TESTS_E2E_RELAY_TREE_H_
 
@@ -20,6 +21,7 @@ class RelayTree {
     int clients_each = 2;
     int rounds = 100;
     bool moves = false;  // clients know the other relays' addresses too, and the root goes on with a single relay
+    std::string store;   // --store of the processes of the relay, which is one then
   };
 
   explicit RelayTree(const Shape& shape);
@@ -27,17 +29,20 @@ class RelayTree {
   // Starts everything; a part that runs is started anew.
   void Start();
   void StartRoot();
-  void StartRelay(int relay);
+  // Its only process, or the one of that number.
+  void StartRelay(int relay, int process = 0);
   // The client of that number of the relay.
   void StartClient(int relay, int client);
 
-  int processes() const { return 1 + shape_.relays * (1 + shape_.clients_each); }
+  int processes() const { return 1 + static_cast<int>(relays_.size() + clients_.size()); }
   // Kills process number `which` in the order root, relays, clients, and starts it again after `pause`.
   void KillAndRestart(int which, absl::Duration pause);
 
   // Committed rounds at the root; -1 before there are any.
   int64_t Version() const;
   bool WaitForRounds(int64_t rounds, absl::Duration timeout) const;
+  // Of a relay with a store: the process that has the lease; -1: none of them.
+  int Serving() const;
   // Waits until every client has ended with the run, and ends the relays and the root.
   void Finish(absl::Duration timeout);
   // What the processes have printed, for messages.
@@ -50,20 +55,31 @@ class RelayTree {
   int64_t Resets() const;
 
   std::string root_state() const { return directory_ / "root"; }
-  std::string relay_state(int relay) const;
+  std::string relay_state(int relay, int process = 0) const;
   std::string client_state(int relay, int client) const;
   // The directory of the run that the process with this state directory serves.
   static std::string RunOf(const std::string& state) { return state + "/runs/tree"; }
-  Process& relay(int relay) { return *relays_[static_cast<size_t>(relay)]; }
+  // Where the process serves clients.
+  std::string relay_address(int relay, int process) const;
+  Process& root() { return *root_; }
+  Process& relay(int relay, int process = 0) { return *relays_[PlaceOfRelay(relay, process)]; }
   Process& client(int relay, int client) { return *clients_[PlaceOf(relay, client)]; }
 
  private:
+  // Of each relay.
+  int processes_each() const { return shape_.store.empty() ? 1 : 2; }
+  // In relays_.
+  size_t PlaceOfRelay(int relay, int process) const {
+    return static_cast<size_t>(relay) * static_cast<size_t>(processes_each()) + static_cast<size_t>(process);
+  }
   // In clients_.
   size_t PlaceOf(int relay, int client) const {
     return static_cast<size_t>(relay) * static_cast<size_t>(shape_.clients_each) + static_cast<size_t>(client);
   }
   // The addresses at which a relay's clients look, its own first.
   std::string AddressesFor(int relay) const;
+  // The directory that has the relay's state, copied there from its store if it has one.
+  std::string StateOf(int relay) const;
   std::unique_ptr<Process> StartServer(const std::string& program, const std::string& state,
                                        std::vector<std::string> extra);
 
