@@ -10,6 +10,7 @@
 #include "relay/cohort_trainer.h"
 #include "relay/relay_link.h"
 #include "storage/client_state.h"
+#include "storage/run_stores.h"
 
 namespace terse {
 namespace {
@@ -21,11 +22,22 @@ absl::StatusOr<std::unique_ptr<RunLearning>> NoLearning(const RunConfig& config,
       absl::StrCat("run '", config.name, "' is no relay's; serve it with terse-coordinator"));
 }
 
+// The status of a state that is in a database, whose damage a client's remedy does not mend.
+absl::Status InStore(const absl::Status& status, const std::string& place) {
+  const absl::Status placed = Annotate(status, place);
+  if (!absl::IsDataLoss(status)) return placed;
+  return absl::DataLossError(absl::StrCat(placed.message(),
+                                          "; for a relay with --store do that by ending its processes "
+                                          "and `DROP SCHEMA \"terse-relay\" CASCADE` in its database"));
+}
+
 }  // namespace
 
-absl::Status Relay::ReadState() {
-  TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<ClientState> state, ClientState::Open(options_.above.state_directory));
-  TERSE_ASSIGN_OR_RETURN(const StoredState stored, state->Read());
+absl::Status Relay::ReadState(RunStores& runs) {
+  TERSE_ASSIGN_OR_RETURN(state_, runs.OpenUpstream());
+  const absl::StatusOr<std::unique_ptr<ClientState>> state = ClientState::Open(state_.directory, *state_.files);
+  if (!state.ok()) return options_.below.store.empty() ? state.status() : InStore(state.status(), runs.place());
+  TERSE_ASSIGN_OR_RETURN(const StoredState stored, (*state)->Read());
   if (stored.trainer_state.empty()) return absl::OkStatus();
   TERSE_ASSIGN_OR_RETURN(const CohortState cohort, ParseCohortState(stored.trainer_state));
   desk_.SetSealed(cohort.sealed);
@@ -42,9 +54,15 @@ void Relay::Begin(RunRegistry* runs, CoordinatorEnding* ending) {
 
 absl::Status Relay::Serve() {
   DaemonOptions above = options_.above;
+  above.state_directory = state_.directory;
+  above.files = state_.files.get();
   above.through = [this](CoordinatorLink* connection) { return std::make_unique<RelayLink>(connection, &desk_); };
   // The first time anyway: it hears what became of its update.
-  above.may_connect = [this, first = true]() mutable { return std::exchange(first, false) || desk_.HasClients(); };
+  above.may_connect = [this, first = true]() mutable {
+    if (!(first || desk_.HasClients()) || !HasState()) return false;
+    first = false;
+    return true;
+  };
   const auto make_trainer = [this](const RunConfig&, const Shard&,
                                    absl::string_view module) -> absl::StatusOr<std::unique_ptr<LocalTrainer>> {
     desk_.TakeModule(std::string(module));
@@ -52,6 +70,8 @@ absl::Status Relay::Serve() {
   };
   return ServeCoordinator(above, make_trainer, &stop_);
 }
+
+bool Relay::HasState() const { return state_.files->List(state_.directory).ok(); }
 
 void Relay::End() {
   stop_.store(true);
@@ -63,7 +83,7 @@ int RunRelay(RelayOptions options) {
   Relay relay(options);
   CoordinatorOptions below = options.below;
   below.relay = &relay;
-  return RunCoordinator(below, NoLearning, [&] { return who.ok() ? relay.ReadState() : who; });
+  return RunCoordinator(below, NoLearning, [&who] { return who; });
 }
 
 }  // namespace terse

@@ -11,12 +11,13 @@
 #include "coordinator/rpc/relay_half.h"
 #include "coordinator/rpc/server.h"
 #include "relay/cohort_desk.h"
+#include "storage/run_stores.h"
 
 namespace terse {
 
 struct RelayOptions {
   CoordinatorOptions below;  // how clients are served; `relay` is not read
-  DaemonOptions above;       // the connection to the coordinator, or relay, above; its state is in STATE/upstream
+  DaemonOptions above;  // the connection to the coordinator, or relay, above; where its state is follows from `below`
   RelayRounds rounds;
 };
 
@@ -29,20 +30,24 @@ class Relay : public RelayHalf {
   explicit Relay(RelayOptions options) : options_(std::move(options)), desk_(&stop_) {}
   ~Relay() override { End(); }
 
-  // Reads which of the relay's rounds are part of its own updates; before the runs are opened. Statuses of
+  const std::string& name() const override { return options_.above.name; }
+  // Reads which of the relay's rounds are part of its own updates. Statuses of RunStores::OpenUpstream and
   // ClientState::Open.
-  absl::Status ReadState();
-
+  absl::Status ReadState(RunStores& runs) override;
   RelayHosting hosting() override { return {&desk_, options_.rounds}; }
   void Begin(RunRegistry* runs, CoordinatorEnding* ending) override;
   void End() override;
 
  private:
   absl::Status Serve();
+  // Whether the state is there, and still this process's. Another one that has taken it over has the relay's place
+  // above.
+  bool HasState() const;
 
   const RelayOptions options_;
   std::atomic<bool> stop_{false};
   CohortDesk desk_;
+  UpstreamFiles state_;
   std::thread thread_;
 };
 

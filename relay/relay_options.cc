@@ -17,7 +17,6 @@
 namespace terse {
 namespace {
 
-constexpr char kUpstreamFolder[] = "/upstream";
 constexpr char kRecompressMode[] = "recompress";
 constexpr char kForwardMode[] = "forward";
 
@@ -94,6 +93,7 @@ int ParseRelayOptions(int argc, char** argv, RelayOptions* options) {
   AddUpstreamOptions(app, &options->above);
   app.add_option("--state", options->below.state_directory, "directory that holds the relay's state and its run")
       ->required();
+  AddStoreOptions(app, "relay", "the relay's state and its run", &options->below);
   AddRoundOptions(app, &options->rounds);
   AddServingOptions(app, &options->below);
   AddLogOptions(app, kRelayLogs, &options->below.log);
@@ -103,7 +103,6 @@ int ParseRelayOptions(int argc, char** argv, RelayOptions* options) {
   app.callback([options] { CheckTogether(*options); });
   if (const absl::optional<int> code = ReadCommandLine(app, argc, argv); code.has_value()) return *code;
   DaemonOptions& above = options->above;
-  above.state_directory = absl::StrCat(options->below.state_directory, kUpstreamFolder);
   above.transport.tls_directory = options->below.transport.tls_directory;
   above.transport.insecure = options->below.transport.insecure;
   above.transport.relay = options->below.transport.relay = true;

@@ -25,7 +25,7 @@ constexpr char kNow[] = "CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000000 AS
 constexpr int64_t kHolders = 0x5452534c;
 
 constexpr char kTaken[] =
-    "another coordinator took the lease of the store, because this one did not renew it in time, or lost the "
+    "another process took the lease of the store, because this one did not renew it in time, or lost the "
     "connection on which it does";
 
 int64_t LockNumber(int64_t term) { return term & 0x7fffffff; }

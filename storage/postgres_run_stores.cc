@@ -13,14 +13,18 @@
 #include "core/file_system.h"
 #include "core/status.h"
 #include "storage/postgres_db.h"
+#include "storage/postgres_files.h"
 #include "storage/postgres_lease.h"
 #include "storage/postgres_run_store.h"
+#include "storage/postgres_schema.h"
 #include "storage/state_directory.h"
 
 namespace terse {
 namespace {
 
 constexpr absl::string_view kSchemaPrefix = "terse_";
+// No run's: it lacks the prefix.
+constexpr char kRelaySchema[] = "terse-relay";
 // PostgreSQL cuts off what is longer.
 constexpr size_t kMostNameBytes = 63;
 
@@ -112,6 +116,12 @@ class PostgresStores final : public RunStores {
     return bytes;
   }
 
+  // The directory's name is the same for all processes, wherever their state directories are.
+  absl::StatusOr<UpstreamFiles> OpenUpstream() override {
+    TERSE_ASSIGN_OR_RETURN(std::unique_ptr<PostgresFiles> files, PostgresFiles::Open(address_, kRelaySchema, &lease_));
+    return UpstreamFiles{std::move(files), "upstream"};
+  }
+
  private:
   // To the database, for what concerns no single run.
   absl::StatusOr<std::unique_ptr<PostgresDb>> Connect() const {
@@ -146,19 +156,60 @@ class PostgresStores final : public RunStores {
   PostgresLease lease_;
 };
 
-}  // namespace
+std::string Owner(absl::string_view relay) {
+  return relay.empty() ? "a coordinator" : absl::StrCat("the relay '", relay, "'");
+}
 
-absl::StatusOr<std::unique_ptr<RunStores>> RunsInPostgres(const std::string& address,
-                                                          const std::string& state_directory, absl::Duration lease) {
+// Makes the database that of this relay, or of a coordinator, unless it belongs to one already: an owner that is noted,
+// or runs of a program that noted none, which was a coordinator. FAILED_PRECONDITION when that is another one.
+absl::Status ClaimDatabase(PostgresDb& db, const std::string& relay) {
+  TERSE_RETURN_IF_ERROR(LockMigrations(db));
+  TERSE_RETURN_IF_ERROR(db.Script(
+      "CREATE SCHEMA IF NOT EXISTS terse; CREATE TABLE IF NOT EXISTS terse.owner (id BIGINT PRIMARY KEY CHECK "
+      "(id = 1), relay TEXT NOT NULL)"));
+  TERSE_RETURN_IF_ERROR(
+      db.Prepare("INSERT INTO terse.owner SELECT 1, CASE WHEN EXISTS (SELECT 1 FROM pg_namespace WHERE "
+                 "starts_with(nspname, ?)) THEN '' ELSE ? END ON CONFLICT (id) DO NOTHING")
+          .Text(kSchemaPrefix)
+          .Text(relay)
+          .Run());
+  Statement row = db.Prepare("SELECT relay FROM terse.owner");
+  TERSE_ASSIGN_OR_RETURN(const bool found, row.Step());
+  const absl::string_view owner = found ? row.GetText(0) : absl::string_view();
+  if (owner == relay) return absl::OkStatus();
+  return absl::FailedPreconditionError(
+      absl::StrCat(db.server(), " belongs to ", Owner(owner), ", and this is ", Owner(relay),
+                   "; name another database with --store, because a coordinator and each relay need one of their own"));
+}
+
+// FAILED_PRECONDITION when the directory holds what nobody would look at.
+absl::Status ExpectNothingIn(const std::string& state_directory) {
   TERSE_ASSIGN_OR_RETURN(const std::vector<std::string> own, ListRunNames(PosixFiles(), state_directory));
   if (!own.empty() || HoldsRun(PosixFiles(), state_directory)) {
     return absl::FailedPreconditionError(
         absl::StrCat(state_directory, " holds runs that are not in the store (", absl::StrJoin(own, ", "),
                      "), and nobody would serve them; name another directory with --state, or start without --store"));
   }
+  const std::string upstream = UpstreamDirectory(state_directory);
+  const absl::StatusOr<std::vector<std::string>> names = PosixFiles().List(upstream);
+  if (absl::IsNotFound(names.status()) || (names.ok() && names->empty())) return absl::OkStatus();
+  TERSE_RETURN_IF_ERROR(names.status());
+  return absl::FailedPreconditionError(
+      absl::StrCat(upstream,
+                   " holds the state of a relay that is not in the store, and its residual would be lost; "
+                   "name another directory with --state, or start without --store"));
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<RunStores>> RunsInPostgres(const std::string& address,
+                                                          const std::string& state_directory, absl::Duration lease,
+                                                          const std::string& relay) {
+  TERSE_RETURN_IF_ERROR(ExpectNothingIn(state_directory));
   // A session of a store would be ended by who takes the lease just now.
   TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<PostgresDb> db,
                          PostgresDb::Open(address, "public", PostgresDb::Mode::kLease));
+  TERSE_RETURN_IF_ERROR(db->InTransaction([&] { return ClaimDatabase(*db, relay); }));
   return std::make_unique<PostgresStores>(address, state_directory, db->server(), lease);
 }
 

@@ -49,6 +49,12 @@ class DirectoryStores final : public RunStores {
 
   absl::StatusOr<uint64_t> RemoveOutside(const std::string&) override { return 0; }
 
+  absl::StatusOr<UpstreamFiles> OpenUpstream() override {
+    // The machine's files are never destroyed, and nobody owns them.
+    return UpstreamFiles{std::shared_ptr<FileSystem>(std::shared_ptr<void>(), &PosixFiles()),
+                         UpstreamDirectory(state_directory_)};
+  }
+
  private:
   std::string RunsDirectory() const { return absl::StrCat(state_directory_, "/runs"); }
 

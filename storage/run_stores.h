@@ -1,5 +1,6 @@
 // Where a coordinator's runs are kept: each in its own directory (storage/state_directory.h), or each in its own schema
-// of a PostgreSQL database, with a directory for what can be made anew.
+// of a PostgreSQL database, with a directory for what can be made anew. A relay's client half keeps its state beside
+// them.
 #ifndef TERSE_STORAGE_RUN_STORES_H_
 #define TERSE_STORAGE_RUN_STORES_H_
 
@@ -10,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "core/file_system.h"
 #include "storage/run_store.h"
 #include "storage/store_lease.h"
 
@@ -17,6 +19,12 @@ namespace terse {
 
 struct HeldRun {
   std::string name;
+  std::string directory;
+};
+
+// A directory of a ClientState, and the files that it is among, which outlive the RunStores.
+struct UpstreamFiles {
+  std::shared_ptr<FileSystem> files;
   std::string directory;
 };
 
@@ -42,6 +50,8 @@ class RunStores {
   virtual StoreLease* lease() { return nullptr; }
   // Removes what there is of the run outside of its directory. Returns the bytes that are gone.
   virtual absl::StatusOr<uint64_t> RemoveOutside(const std::string& directory) = 0;
+  // Where the client half of the relay keeps its state whose runs these are. Needs the lease, and is called once.
+  virtual absl::StatusOr<UpstreamFiles> OpenUpstream() = 0;
 };
 
 // The runs in the directories of a coordinator's state directory.

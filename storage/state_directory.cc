@@ -24,6 +24,8 @@ std::string RunDirectory(const std::string& state_directory, const std::string& 
   return name.empty() ? state_directory : absl::StrCat(state_directory, "/runs/", name);
 }
 
+std::string UpstreamDirectory(const std::string& state_directory) { return FilePath(state_directory, "upstream"); }
+
 bool HoldsRun(FileSystem& files, const std::string& directory) {
   const absl::StatusOr<std::vector<std::string>> names = files.List(directory);
   return names.ok() && std::binary_search(names->begin(), names->end(), kRunFile);

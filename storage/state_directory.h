@@ -2,6 +2,7 @@
 //
 //   DIR/lock              one coordinator a directory
 //   DIR/runs/NAME/...     one run each, as storage/run_store.h describes
+//   DIR/upstream/...      of a relay: the state of its client half, as storage/client_state.h describes
 //
 // A coordinator of an earlier release kept its one run in DIR itself; it stays there.
 #ifndef TERSE_STORAGE_STATE_DIRECTORY_H_
@@ -36,6 +37,9 @@ absl::Status CheckServedName(absl::string_view name);
 
 // DIR/runs/NAME, or DIR for an empty name.
 std::string RunDirectory(const std::string& state_directory, const std::string& name);
+
+// DIR/upstream.
+std::string UpstreamDirectory(const std::string& state_directory);
 
 // Whether the directory holds a run's database.
 bool HoldsRun(FileSystem& files, const std::string& directory);

@@ -40,10 +40,10 @@ class Workplace {
   // Opens the state unless it is open. Statuses of ClientState::Open.
   absl::Status Open() {
     if (session_ != nullptr) return absl::OkStatus();
-    absl::StatusOr<std::unique_ptr<ClientState>> state = ClientState::Open(options_->state_directory);
+    absl::StatusOr<std::unique_ptr<ClientState>> state = ClientState::Open(options_->state_directory, files());
     if (absl::IsDataLoss(state.status()) && options_->reset_state) {
       TERSE_RETURN_IF_ERROR(Reset(state.status()));
-      state = ClientState::Open(options_->state_directory);
+      state = ClientState::Open(options_->state_directory, files());
     }
     if (!state.ok()) return state.status();
     state_ = metrics_->Meter(*std::move(state));
@@ -58,10 +58,12 @@ class Workplace {
   ClientSession* session() const { return session_.get(); }
 
  private:
+  FileSystem& files() const { return options_->files == nullptr ? PosixFiles() : *options_->files; }
+
   absl::Status Reset(const absl::Status& damage) {
     const LogFields fields = {options_->run, 0, options_->name};
     Log(LogLevel::kWarn, kDaemonLog, fields, damage.message());
-    TERSE_ASSIGN_OR_RETURN(const RemovedState removed, RemoveClientState(PosixFiles(), options_->state_directory));
+    TERSE_ASSIGN_OR_RETURN(const RemovedState removed, RemoveClientState(files(), options_->state_directory));
     Log(LogLevel::kWarn, kDaemonLog, fields,
         absl::StrCat("removed ", removed.files, " files, ", removed.bytes, " bytes, from ", options_->state_directory,
                      ": ", removed.names, "; the residual that they held is lost, and counted"));

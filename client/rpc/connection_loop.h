@@ -18,6 +18,7 @@
 namespace terse {
 
 class CoordinatorLink;
+class FileSystem;
 
 // Where a trainer of the user's own comes from; at most one of the first three is set.
 struct TrainerOptions {
@@ -34,7 +35,8 @@ struct DaemonOptions {
   std::vector<std::string> coordinators;
   std::string name;
   std::string state_directory;
-  std::string data_directory;  // empty: the embedded data set
+  FileSystem* files = nullptr;  // that `state_directory` is among, which outlive the client; null: the machine's
+  std::string data_directory;   // empty: the embedded data set
   std::string device = "auto";
   int threads = 1;
   double first_backoff_seconds = 0.5;  // from a lost connection to the next attempt; doubles while attempts fail

@@ -164,7 +164,8 @@ absl::StatusOr<std::unique_ptr<DirectoryLock>> LockState(const std::string& dire
 absl::StatusOr<std::shared_ptr<RunStores>> OpenStores(const CoordinatorOptions& options) {
   if (options.store.empty()) return std::shared_ptr<RunStores>(RunsInDirectories(options.state_directory));
   TERSE_ASSIGN_OR_RETURN(std::shared_ptr<RunStores> stores,
-                         RunsInPostgres(options.store, options.state_directory, absl::Seconds(options.lease_seconds)));
+                         RunsInPostgres(options.store, options.state_directory, absl::Seconds(options.lease_seconds),
+                                        options.relay == nullptr ? "" : options.relay->name()));
   Log(LogLevel::kInfo, kServerLog, {}, absl::StrCat("the runs are in ", stores->place()));
   return stores;
 }
@@ -221,6 +222,7 @@ absl::Status ServeLocked(const CoordinatorOptions& options, const std::shared_pt
   TERSE_ASSIGN_OR_RETURN(ModelPolicy models, ModelPolicy::Parse(options.models.allow));
   TERSE_ASSIGN_OR_RETURN(const EvaluatorFactory evaluators,
                          SetUpEvaluators(options, [ending] { return ending->decided(); }));
+  if (options.relay != nullptr) TERSE_RETURN_IF_ERROR(options.relay->ReadState(*stores));
   Watchman watchman(ending);
   Metrics metrics;
   TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<AuditTrail> audit,
@@ -314,8 +316,8 @@ absl::Status StandBy(const CoordinatorOptions& options, StoreLease& lease, Coord
       [&](const std::string& holder) {
         Log(LogLevel::kInfo, kServerLog, {},
             absl::StrCat("standing by: ", holder,
-                         " serves the runs; this coordinator takes over when it does not renew "
-                         "its lease for ",
+                         " serves the runs; this process takes over when it does not renew its "
+                         "lease for ",
                          absl::FormatDuration(lease.duration())));
         if (listeners.empty()) listening = listen();
         for (StandbyService& service : services) service.SetHolder(holder);

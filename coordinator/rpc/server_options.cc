@@ -76,6 +76,20 @@ void AddServingOptions(CLI::App& app, CoordinatorOptions* options) {
   app.add_option("--ready-file", options->ready_file, "JSON file to write once all addresses are served");
 }
 
+void AddStoreOptions(CLI::App& app, absl::string_view who, absl::string_view what, CoordinatorOptions* options) {
+  app.add_option("--store", options->store,
+                 absl::StrCat("PostgreSQL database that keeps ", what,
+                              ", instead of --state, which then has only what can be made anew: "
+                              "postgresql://USER@HOST/DATABASE, or service=NAME; the password is in ~/.pgpass or a "
+                              "service file"));
+  app.add_option("--lease", options->lease_seconds,
+                 absl::StrCat("seconds for which the ", who,
+                              " that serves the runs of --store may be silent until another one that waits takes them "
+                              "over"))
+      ->check(Number(0.5, 3600.0))
+      ->capture_default_str();
+}
+
 int ParseCoordinatorOptions(int argc, char** argv, CoordinatorOptions* options) {
   CLI::App app("Runs the rounds of one federated training run.");
   app.name("terse-coordinator");
@@ -86,16 +100,7 @@ int ParseCoordinatorOptions(int argc, char** argv, CoordinatorOptions* options) 
           ->check(ExistingFile());
   const CLI::Option* state = app.add_option("--state", options->state_directory,
                                             "directory that holds the runs; required unless --check is given");
-  app.add_option(
-      "--store", options->store,
-      "PostgreSQL database that keeps the runs, instead of --state, which then has only what can be made "
-      "anew: postgresql://USER@HOST/DATABASE, or service=NAME; the password is in ~/.pgpass or a service file");
-  app.add_option(
-         "--lease", options->lease_seconds,
-         "seconds for which the coordinator that serves the runs of --store may be silent until another one that "
-         "waits takes them over")
-      ->check(Number(0.5, 3600.0))
-      ->capture_default_str();
+  AddStoreOptions(app, "coordinator", "the runs", options);
   const CLI::Option* check = app.add_flag("--check", options->check,
                                           "only say whether the runs of --run-file could be served with the data of "
                                           "--data: sizes, models and codecs are checked as at a first start, and "

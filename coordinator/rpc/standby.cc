@@ -21,7 +21,7 @@ void StandbyService::SetHolder(const std::string& holder) {
 
 grpc::ServerGenericBidiReactor* StandbyService::CreateReactor(grpc::GenericCallbackServerContext*) {
   absl::MutexLock lock(&mutex_);
-  return new StandbyRefusal(absl::StrCat("this coordinator waits to serve; another one serves the runs: ", holder_));
+  return new StandbyRefusal(absl::StrCat("this process waits to serve; another one serves the runs: ", holder_));
 }
 
 }  // namespace terse

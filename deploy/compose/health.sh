@@ -22,6 +22,6 @@ if answer=$(tersectl --timeout 4 status 2>&1); then
   exit 0
 fi
 case "$answer" in
-  *'this coordinator waits to serve'*) echo 'stands by' ;;
+  *'waits to serve'*) echo 'stands by' ;;
   *) printf '%s\n' "$answer" >&2; exit 1 ;;
 esac

@@ -1,12 +1,6 @@
 #include "tests/e2e/failover_fleet.h"
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <atomic>
 #include <csignal>
 #include <utility>
 
@@ -18,6 +12,7 @@
 #include "gtest/gtest.h"
 #include "storage/postgres_run_store.h"
 #include "tests/e2e/fleet_conservation.h"
+#include "tests/e2e/free_address.h"
 
 namespace terse {
 namespace {
@@ -25,41 +20,21 @@ namespace {
 constexpr char kRunSchema[] = "terse_conservation";
 constexpr size_t kLogTail = 1500;
 
-// An address of the loopback interface that only one fleet of this machine has, so that nobody else takes a port of a
-// coordinator that is about to start again.
-std::string OwnAddress() {
-  static std::atomic<int> fleets{0};
-  return absl::StrCat("127.", 1 + getpid() / 250 % 250, ".", getpid() % 250, ".", 1 + fleets++ % 250);
-}
-
-// A port of the address that was free just now.
-int FreePort(const std::string& host) {
-  const int fd = socket(AF_INET, SOCK_STREAM, 0);
-  sockaddr_in address = {};
-  address.sin_family = AF_INET;
-  EXPECT_EQ(inet_pton(AF_INET, host.c_str(), &address.sin_addr), 1);
-  socklen_t size = sizeof address;
-  EXPECT_EQ(bind(fd, reinterpret_cast<sockaddr*>(&address), size), 0);
-  EXPECT_EQ(getsockname(fd, reinterpret_cast<sockaddr*>(&address), &size), 0);
-  close(fd);
-  return ntohs(address.sin_port);
-}
-
 std::string Tail(const Process& process) {
   const std::string text = process.Output();
   return text.size() > kLogTail ? text.substr(text.size() - kLogTail) : text;
 }
 
 bool LostItsLease(const Process& process) {
-  return absl::StrContains(process.Output(), "another coordinator took the lease");
+  return absl::StrContains(process.Output(), "another process took the lease");
 }
 
 }  // namespace
 
 FailoverFleet::FailoverFleet(std::string store, int64_t rounds) : store_(std::move(store)), rounds_(rounds) {
   WriteText(directory_ / "run.toml", ConservationRunFile("strict", "auto", rounds_));
-  const std::string host = OwnAddress();
-  for (std::string& address : addresses_) address = absl::StrCat(host, ":", FreePort(host));
+  const std::string host = OwnHost();
+  for (std::string& address : addresses_) address = FreeAddress(host);
 }
 
 void FailoverFleet::Start() {

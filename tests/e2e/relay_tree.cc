@@ -5,26 +5,30 @@
 #include <filesystem>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "compression/codec_table.h"
+#include "core/file_system.h"
 #include "gtest/gtest.h"
+#include "storage/postgres_db.h"
+#include "storage/postgres_files.h"
+#include "storage/postgres_run_store.h"
 #include "storage/run_store.h"
+#include "tests/e2e/free_address.h"
 #include "tests/testing/grid_trainer.h"
 #include "tests/testing/tree_books.h"
 
 namespace terse {
 namespace {
 
-// Unix sockets, so that a process that comes back is found where it was.
-std::string AddressOf(const std::string& state) { return absl::StrCat("unix:", state, ".sock"); }
 std::string ClientName(int relay, int client) { return absl::StrCat("client-", relay, "-", client); }
 std::string RelayName(int relay) { return absl::StrCat("relay-", relay); }
 
 }  // namespace
 
 RelayTree::RelayTree(const Shape& shape)
-    : shape_(shape), relays_(static_cast<size_t>(shape.relays)), clients_(PlaceOf(shape.relays, 0)) {
+    : shape_(shape), host_(OwnHost()), relays_(PlaceOfRelay(shape.relays, 0)), clients_(PlaceOf(shape.relays, 0)) {
   // No checkpoint but the first, so that the log keeps every update.
   WriteText(
       directory_ / "run.toml",
@@ -38,13 +42,30 @@ RelayTree::RelayTree(const Shape& shape)
                    "\nevaluate_every = 100000\n[checkpoints]\nevery = 1000000\n"));
 }
 
-std::string RelayTree::relay_state(int relay) const { return directory_ / RelayName(relay); }
+std::string RelayTree::relay_state(int relay, int process) const {
+  return directory_ / absl::StrCat(RelayName(relay), process == 0 ? "" : "-another");
+}
 std::string RelayTree::client_state(int relay, int client) const { return directory_ / ClientName(relay, client); }
 
+std::string RelayTree::AddressOf(const std::string& state) const {
+  if (!shape_.tcp) return absl::StrCat("unix:", state, ".sock");
+  std::string& address = addresses_[state];
+  if (address.empty()) address = FreeAddress(host_);
+  return address;
+}
+
+std::string RelayTree::SeenAt(const std::string& address) const {
+  const auto route = routes_.find(address);
+  return route == routes_.end() ? address : route->second;
+}
+
 std::string RelayTree::AddressesFor(int relay) const {
-  std::string addresses = AddressOf(relay_state(relay));
+  std::string addresses = SeenAt(relay_address(relay));
+  for (int process = 1; process < processes_each(); ++process) {
+    absl::StrAppend(&addresses, ",", SeenAt(relay_address(relay, process)));
+  }
   for (int next = 1; shape_.moves && next < shape_.relays; ++next) {
-    absl::StrAppend(&addresses, ",", AddressOf(relay_state((relay + next) % shape_.relays)));
+    absl::StrAppend(&addresses, ",", SeenAt(relay_address((relay + next) % shape_.relays)));
   }
   return addresses;
 }
@@ -63,12 +84,14 @@ void RelayTree::StartRoot() {
   root_ = StartServer("grid-coordinator", root_state(), extra);
 }
 
-void RelayTree::StartRelay(int relay) {
+void RelayTree::StartRelay(int relay, int process) {
   const std::string each = absl::StrCat(shape_.clients_each);
-  relays_[static_cast<size_t>(relay)] =
-      StartServer("grid-relay", relay_state(relay),
-                  {"--upstream", AddressOf(root_state()), "--name", RelayName(relay), "--clients", each, "--quorum",
-                   each, "--reconnect-after", "0.05", "--mode", shape_.forwards ? "forward" : "recompress"});
+  std::vector<std::string> extra = {
+      "--upstream", SeenAt(root_address()), "--name", RelayName(relay), "--clients", each, "--quorum",
+      each,         "--reconnect-after",    "0.05"};
+  extra.insert(extra.end(), {"--mode", shape_.forwards ? "forward" : "recompress"});
+  if (!shape_.store.empty()) extra.insert(extra.end(), {"--store", shape_.store, "--lease", "1"});
+  relays_[PlaceOfRelay(relay, process)] = StartServer("grid-relay", relay_state(relay, process), extra);
 }
 
 void RelayTree::StartClient(int relay, int client) {
@@ -83,14 +106,14 @@ void RelayTree::StartClient(int relay, int client) {
 void RelayTree::Start() {
   StartRoot();
   for (int relay = 0; relay < shape_.relays; ++relay) {
-    StartRelay(relay);
+    for (int process = 0; process < processes_each(); ++process) StartRelay(relay, process);
     for (int client = 0; client < shape_.clients_each; ++client) StartClient(relay, client);
   }
 }
 
 void RelayTree::KillAndRestart(int which, absl::Duration pause) {
   const int relay = which - 1;
-  const int client = relay - shape_.relays;
+  const int client = relay - static_cast<int>(relays_.size());
   if (which == 0) {
     root_->Kill();
     absl::SleepFor(pause);
@@ -99,7 +122,7 @@ void RelayTree::KillAndRestart(int which, absl::Duration pause) {
   if (client < 0) {
     relays_[static_cast<size_t>(relay)]->Kill();
     absl::SleepFor(pause);
-    return StartRelay(relay);
+    return StartRelay(relay / processes_each(), relay % processes_each());
   }
   clients_[static_cast<size_t>(client)]->Kill();
   absl::SleepFor(pause);
@@ -113,6 +136,18 @@ int64_t RelayTree::Version() const {
 
 bool RelayTree::WaitForRounds(int64_t rounds, absl::Duration timeout) const {
   return WaitUntil([&] { return Version() >= rounds; }, timeout);
+}
+
+int RelayTree::Serving() const {
+  const auto db = PostgresDb::Open(shape_.store, "terse", PostgresDb::Mode::kLease);
+  if (!db.ok()) return -1;
+  Statement row = (*db)->Prepare("SELECT holder FROM lease WHERE expires_us > 0");
+  const absl::StatusOr<bool> found = row.Step();
+  for (int process = 0; found.ok() && *found && process < processes_each(); ++process) {
+    const Process* const one = relays_[PlaceOfRelay(0, process)].get();
+    if (absl::EndsWith(row.GetText(0), absl::StrCat("process ", one->pid()))) return process;
+  }
+  return -1;
 }
 
 void RelayTree::Finish(absl::Duration timeout) {
@@ -131,6 +166,25 @@ std::string RelayTree::Outputs() const {
   return all;
 }
 
+std::string RelayTree::StateOf(int relay) const {
+  if (shape_.store.empty()) return relay_state(relay);
+  const std::string copy = directory_ / "copy";
+  if (std::filesystem::exists(copy)) return copy;
+  const auto run =
+      PostgresRunStore::Open(shape_.store, "terse_tree", directory_ / "look", PosixFiles(), MessageLimits());
+  EXPECT_TRUE(run.ok()) << run.status();
+  std::filesystem::create_directories(copy + "/runs");
+  EXPECT_EQ((*run)->Backup(RunOf(copy)), absl::OkStatus());
+  std::filesystem::create_directories(copy + "/upstream");
+  const auto files = PostgresFiles::Open(shape_.store, "terse-relay");
+  EXPECT_TRUE(files.ok()) << files.status();
+  const std::vector<std::string> names = (*files)->List("upstream").value();
+  for (const std::string& name : names) {
+    WriteText(FilePath(copy + "/upstream", name), (*files)->Read(FilePath("upstream", name)).value());
+  }
+  return copy;
+}
+
 void RelayTree::ExpectBooksBalance() const {
   const auto codec = MakeCodec({"sbc", 0.05, "bf16"}, GridLayout());
   ASSERT_TRUE(codec.ok()) << codec.status();
@@ -141,7 +195,7 @@ void RelayTree::ExpectBooksBalance() const {
   absl::Status added = books.AddRoot(store->get(), run);
   ASSERT_TRUE(added.ok()) << added;
   for (int relay = 0; relay < shape_.relays; ++relay) {
-    added = books.AddRelay(RunOf(relay_state(relay)), relay_state(relay) + "/upstream");
+    added = books.AddRelay(RunOf(StateOf(relay)), StateOf(relay) + "/upstream");
     ASSERT_TRUE(added.ok()) << added;
   }
   for (int relay = 0; relay < shape_.relays; ++relay) {
@@ -158,7 +212,7 @@ void RelayTree::ExpectBooksBalance() const {
 int64_t RelayTree::Resets() const {
   int64_t resets = QueryNumber(RunOf(root_state()) + "/run.sqlite", "SELECT sum(resets) FROM clients");
   for (int relay = 0; relay < shape_.relays; ++relay) {
-    resets += QueryNumber(RunOf(relay_state(relay)) + "/run.sqlite", "SELECT sum(resets) FROM clients");
+    resets += QueryNumber(RunOf(StateOf(relay)) + "/run.sqlite", "SELECT sum(resets) FROM clients");
   }
   return resets;
 }

@@ -42,7 +42,7 @@ TEST_F(PostgresLeaseTest, BelongsToOneUntilItsEnd) {
   EXPECT_EQ(brief.Take().value(), "");
   EXPECT_EQ(b_.Take().value(), "brief");
   EXPECT_TRUE(Soon([&] { return b_.Take().value() == ""; }));
-  EXPECT_CODE(brief.Renew(), kFailedPrecondition, "another coordinator took the lease");
+  EXPECT_CODE(brief.Renew(), kFailedPrecondition, "another process took the lease");
   EXPECT_OK(b_.Renew());
 }
 
@@ -59,7 +59,7 @@ TEST_F(PostgresLeaseTest, IsTakenAtOnceFromAHolderThatDied) {
   EndHoldersSession();
   EXPECT_EQ(b_.Take().value(), "");
   EXPECT_CODE(a_.Renew(), kUnavailable, "lost");
-  EXPECT_CODE(a_.Renew(), kFailedPrecondition, "another coordinator took the lease");
+  EXPECT_CODE(a_.Renew(), kFailedPrecondition, "another process took the lease");
 }
 
 TEST_F(PostgresLeaseTest, WhoDidNotSeeTheHolderWaits) {
@@ -92,8 +92,8 @@ TEST_F(PostgresLeaseTest, OfAHistoryThatIsLostIsWorthNothing) {
   EXPECT_EQ(a_.Take().value(), "");
   Change("UPDATE lease SET holder = 'b'");
   const auto db = PostgresDb::Open(address(), "terse", PostgresDb::Mode::kLease).value();
-  EXPECT_CODE(db->InTransaction([&] { return a_.CheckHeld(*db); }), kFailedPrecondition, "another coordinator");
-  EXPECT_CODE(a_.Renew(), kFailedPrecondition, "another coordinator took the lease");
+  EXPECT_CODE(db->InTransaction([&] { return a_.CheckHeld(*db); }), kFailedPrecondition, "another process");
+  EXPECT_CODE(a_.Renew(), kFailedPrecondition, "another process took the lease");
 }
 
 }  // namespace

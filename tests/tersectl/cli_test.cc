@@ -272,7 +272,7 @@ TEST_F(TersectlTest, ClientsAndEvents) {
   EXPECT_EQ(json::parse(Ask({"clients", "--json"}).out)[0]["device"], "cuda:0");
   EXPECT_EQ(json::parse(Ask({"clients", "--json"}).out)[0]["residual_norm"], 1.189207115);
   // Of a relay.
-  EXPECT_THAT(Ask(wide).out, AllOf(HasSubstr("below  below_up  below_down"), Not(HasSubstr("1,234"))));
+  EXPECT_THAT(Ask(wide).out, AllOf(HasSubstr("below  below up  below down"), Not(HasSubstr("1,234"))));
   v1::TreeBelow below;
   below.set_clients(1234);
   below.set_wire_bytes_up(5'000'000);
