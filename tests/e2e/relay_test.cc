@@ -1,16 +1,21 @@
 // Relays between a coordinator and its clients, with every kind of process killed in the middle of it: no update is
 // lost and none counts twice in the whole tree.
+#include <csignal>
 #include <memory>
 #include <string>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "core/random.h"
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/e2e/relay_tree.h"
 
 namespace terse {
 namespace {
+
+using ::testing::HasSubstr;
 
 TEST(RelayTest, TheBooksOfATreeBalance) {
   RelayTree tree({});
@@ -72,6 +77,31 @@ TEST(RelayTest, RelaysThatForwardLoseNothingAndDoubleNothing) {
   shape.rounds = 200;
   shape.forwards = true;
   KillAnywhere(shape, /*seed=*/11);
+}
+
+// A round of the coordinator's that is given up with a bundle in it.
+TEST(RelayTest, ABundleThatIsNotAppliedIsSentAgain) {
+  RelayTree::Shape shape;
+  shape.rounds = 60;
+  shape.forwards = true;
+  RelayTree tree(shape);
+  tree.Start();
+  for (int round = 1; round <= 3; ++round) {
+    ASSERT_TRUE(tree.WaitForRounds(15 * round, absl::Seconds(60))) << "at " << tree.Version() << tree.Outputs();
+    // The round waits for this relay, so that the other one's bundle is there when the round is given up.
+    tree.relay(1).Signal(SIGSTOP);
+    absl::SleepFor(absl::Milliseconds(500));
+    Process abort({TERSE_BIN "/tersectl", "--admin", absl::StrCat("unix:", tree.root_state(), "/admin.sock"), "abort"},
+                  absl::StrCat(tree.root_state(), "-abort-", round, ".log"));
+    EXPECT_EQ(abort.Wait(absl::Seconds(20)), absl::optional<int>(0)) << abort.Output();
+    // It dies with the bundle in its state, at times, and knows of it afterwards.
+    if (round == 2) tree.KillAndRestart(1, absl::ZeroDuration());
+    tree.relay(1).Signal(SIGCONT);
+  }
+  tree.Finish(absl::Seconds(120));
+  EXPECT_THAT(tree.relay(0).Output(), HasSubstr("and is sent again for the next one"));
+  tree.ExpectBooksBalance();
+  EXPECT_EQ(tree.Resets(), 0);
 }
 
 // The coordinator shows what is below its relays.
