@@ -14,7 +14,7 @@
 namespace terse {
 namespace {
 
-// What goes into the round's step of one received update.
+// An update as the round's step takes it: one that was received, or one of a bundle.
 struct Element {
   BundledUpdate update;
   int64_t count = 1;

@@ -22,7 +22,7 @@ ListCell ResidualOf(const v1::Client& client) {
   return {absl::StrFormat("%.2g", client.residual_norm()), client.residual_norm()};
 }
 
-// Of a relay, what is below it.
+// The columns of the tree below a relay.
 ListCell BelowCount(const v1::Client& client) {
   return client.has_below() ? CountCell(client.below().clients()) : UnknownCell();
 }

@@ -46,7 +46,7 @@ std::vector<double> EarlierNorms(const EngineState& run) {
   return norms;
 }
 
-// What the policy looks at: an update, or one of those in a bundle.
+// The policy looks at each update by itself, also at those in a bundle.
 struct Candidate {
   int64_t client = 0;
   absl::optional<size_t> place;  // in the bundle

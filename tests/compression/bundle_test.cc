@@ -1,4 +1,4 @@
-// What a bundle refuses; its bytes are those of golden_test.cc.
+// Bundles are refused unless they are whole and possible; golden_test.cc has their bytes.
 #include "compression/bundle.h"
 
 #include <string>

@@ -53,7 +53,7 @@ class RelayTakeover : public ::testing::Test {
     ASSERT_TRUE(WaitUntil([&] { return tree_.Serving() == 1 - holder; }, kPatience)) << tree_.Outputs();
     AwaitRounds(tree_.Version() + 2);
   }
-  // What was paused and is woken up, or was too late, ends, and is started again, as its service manager does.
+  // A process that was paused and is woken up, or was too late, ends; it is started again, as its service manager does.
   void ExpectEndOf(int process) {
     tree_.relay(0, process).Signal(SIGCONT);
     EXPECT_EQ(tree_.relay(0, process).Wait(kPatience), absl::optional<int>(1)) << tree_.Outputs();

@@ -251,7 +251,7 @@ void AddUpdateSeeds(Seeds* seeds) {
     (*seeds)["update/choice_" + std::to_string(choice)] =
         Little(0x8000, 2) + Bytes({0, 1}) + Little(1, 8) + Little(5, 8) + Little(0x3f000000, 4) + Bytes({0}) + *message;
   }
-  // Of relays: a mean, and a bundle.
+  // A relay sends a mean or a bundle.
   const Codec& codec = cases.Pick(0, 0);
   const std::string message = codec.Encode(RandomUpdate(codec.layout().size(), &random), {CodecKey{1, 2, 3}}).value();
   const std::string header = Little(0, 2) + Bytes({0, 1}) + Little(1, 8) + Little(5, 8) + Little(0x3f000000, 4);

@@ -33,7 +33,7 @@ class Partition {
     proxy_.ForEachOpen(
         [](int, LinkScript* script) { script->up.bytes_per_second = script->down.bytes_per_second = 0; });
   }
-  // What goes that way from now on is lost; the other way, all goes on. Heal ends the connections.
+  // All bytes that go that way from now on are lost; the other way, all goes on. Heal ends the connections.
   void Lose(bool up) {
     proxy_.ForEachOpen([up](int, LinkScript* script) { (up ? script->up : script->down).lose_after = 0; });
     loses_ = true;

@@ -300,7 +300,7 @@ class ForwardingDeskTest : public CohortDeskTest {
   CohortTrainer trainer_{&desk_, GridLayout(), /*forwards=*/true};
 };
 
-// What is not applied is sent again before any other round is made; what is, and what was reset, is not.
+// A bundle that is not applied is sent again before any other round is made; one that is, or that was reset, is not.
 TEST_F(ForwardingDeskTest, WhatIsNotAppliedIsHandedUpAgain) {
   std::vector<float> delta(GridLayout().size(), 5);
   const auto train = [&] { return trainer_.Train({}, {1, 0, 1, 57}, Delivering(), absl::MakeSpan(delta)); };

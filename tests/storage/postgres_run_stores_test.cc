@@ -1,4 +1,4 @@
-// Whose a database is, and where a relay's client half keeps its state.
+// A database has one owner, and in a relay's the client half keeps its state.
 #include "storage/postgres_run_stores.h"
 
 #include <filesystem>

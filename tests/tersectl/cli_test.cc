@@ -271,7 +271,7 @@ TEST_F(TersectlTest, ClientsAndEvents) {
   EXPECT_THAT(Ask(wide).out, HasSubstr("  cuda:0       1.2  "));
   EXPECT_EQ(json::parse(Ask({"clients", "--json"}).out)[0]["device"], "cuda:0");
   EXPECT_EQ(json::parse(Ask({"clients", "--json"}).out)[0]["residual_norm"], 1.189207115);
-  // Of a relay.
+  // A relay has columns of its own.
   EXPECT_THAT(Ask(wide).out, AllOf(HasSubstr("below  below up  below down"), Not(HasSubstr("1,234"))));
   v1::TreeBelow below;
   below.set_clients(1234);
