@@ -68,8 +68,8 @@ absl::Status TreeBooks::ReadApplied(const std::string& run_directory, int64_t ne
   return absl::OkStatus();
 }
 
-// The trainer's state has, behind lineage and round, the bundle that is sealed, or that was not applied and is to be sent
-// again.
+// The trainer's state has, behind lineage and round, the bundle that is sealed, or that was not applied and is to be
+// sent again.
 absl::Status TreeBooks::AddBundles(const StoredState& state) {
   absl::string_view bundle = state.trainer_state;
   if (bundle.empty()) return absl::OkStatus();
