@@ -122,8 +122,11 @@ void AveragingStep::Optimize() {
 
 std::string AveragingStep::MakeMessage(absl::Span<const absl::string_view> messages, absl::Span<const int64_t> samples,
                                        int64_t total) {
-  // Receivers allow for rounds.clients forwarded updates. With bundles there are more.
-  const bool forwards = is_average() && static_cast<int64_t>(messages.size()) <= config_.rounds.clients;
+  // Receivers allow for rounds.clients forwarded updates. With bundles, which no run of mode kForward takes, there are
+  // more.
+  const bool fits =
+      config_.downstream == DownstreamMode::kForward || static_cast<int64_t>(messages.size()) <= config_.rounds.clients;
+  const bool forwards = is_average() && fits;
   std::string message = forwards ? BuildDownstream(config_.downstream, messages, samples, average_, total)
                                  : BuildStepDownstream(config_.downstream, average_);
   step_ = std::exchange(average_, {});
