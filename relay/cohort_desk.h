@@ -77,7 +77,7 @@ class CohortDesk : public Upstream {
   SealedCohort taken() const ABSL_LOCKS_EXCLUDED(mutex_);
   // That result is sealed, durably.
   void Seal() ABSL_LOCKS_EXCLUDED(mutex_);
-  // What the run here says of the tree below; nullopt while it is not served.
+  // Returns what the run here says of the tree below; nullopt while it is not served.
   absl::optional<BelowFacts> Below() const;
   // Samples of the training data of all clients that the run knows; at least 1.
   int64_t samples() const;

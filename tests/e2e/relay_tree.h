@@ -29,7 +29,7 @@ class RelayTree {
 
   explicit RelayTree(const Shape& shape);
 
-  // Who would connect to the address goes through another one instead. Before anything is started.
+  // Has everybody who would connect to the address go through another one. Before anything is started.
   void Route(const std::string& address, const std::string& through) { routes_[address] = through; }
 
   // Starts everything; a part that runs is started anew.
@@ -47,7 +47,7 @@ class RelayTree {
   // Committed rounds at the root; -1 before there are any.
   int64_t Version() const;
   bool WaitForRounds(int64_t rounds, absl::Duration timeout) const;
-  // Of a relay with a store: the process that has the lease; -1: none of them.
+  // Returns the process that has the lease of a relay with a store; -1: none of them.
   int Serving() const;
   // Waits until every client has ended with the run, and ends the relays and the root.
   void Finish(absl::Duration timeout);
@@ -73,7 +73,7 @@ class RelayTree {
   Process& client(int relay, int client) { return *clients_[PlaceOf(relay, client)]; }
 
  private:
-  // Of each relay.
+  // Returns the number of processes of each relay.
   int processes_each() const { return shape_.store.empty() ? 1 : 2; }
   // In relays_.
   size_t PlaceOfRelay(int relay, int process) const {
