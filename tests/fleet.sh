@@ -29,20 +29,6 @@ that it does what docs/CONTAINERS.md says. Needs root, a Docker Engine of its ow
 USAGE
 }
 
-parse_arguments() {
-  build=1 swarm=1 keep=0
-  while [[ $# -gt 0 ]]; do
-    case "$1" in
-      -h | --help) usage; exit 0 ;;
-      --no-build) build=0; shift ;;
-      --no-swarm) swarm=0; shift ;;
-      --keep) keep=1; shift ;;
-      *) fail "unknown argument '$1'; see $TERSE_PROGRAM --help" ;;
-    esac
-  done
-  check_machine
-}
-
 build_images() {
   "$root/deploy/base_image.sh"
   build_one $prometheus_image -f "$root/deploy/compose/prometheus.Dockerfile" "$root/deploy/compose"
@@ -191,20 +177,13 @@ try_swarm() {
   leave_swarm
 }
 
-cleanup() {
-  local code=$?
-  leave_swarm
-  [[ -z "${coordinator:-}" ]] || remove_containers >/dev/null 2>&1
-  if [[ $code -eq 0 && $keep -eq 0 ]]; then rm -rf "$work"; else say "logs in $work"; fi
-}
-
 main() {
   parse_arguments "$@"
   work=$(mktemp -d -t terse-fleet.XXXXXX) project=terse-test-$$
   files=(-f "$root/deploy/compose/fleet.yml" -f "$root/deploy/compose/ports.yml")
   export TERSE_FLEET=$work/fleet TERSE_IMAGE=$image TERSE_PROMETHEUS_IMAGE=$prometheus_image
   export TERSE_DASHBOARD=127.0.0.1:0 TERSE_PROMETHEUS=127.0.0.1:0
-  trap cleanup EXIT
+  trap clean_up EXIT
   trap 'exit 130' INT TERM
   local begin=$SECONDS
   [[ $build -eq 0 ]] || { step "images"; build_images; }
@@ -224,7 +203,6 @@ main() {
   step "the rest of the run"
   check_end
   remove_containers
-  coordinator=''
   [[ $swarm -eq 0 ]] || { step "a swarm"; try_swarm; }
   step "done"
   say "all of it true, in $((SECONDS - begin)) s"

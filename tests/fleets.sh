@@ -1,10 +1,11 @@
 # shellcheck shell=bash
 # shellcheck disable=SC2154  # `work`, `project` and `files` are set by the script that sources this
+# shellcheck disable=SC2034  # which uses what is set here
 # Functions that the tests of fleets in containers share: images, what tersectl and Prometheus say, how a run ends. Sourced
 # after deploy/lib.sh, deploy/compose/containers.sh and tests/checks.sh, never run. The script that sources this sets
-# `project`, the name of the compose project, `files`, the arguments of docker-compose that name its files, and TERSE_FLEET.
+# `project`, the name of the compose project, `files`, the arguments of docker-compose that name its files, and TERSE_FLEET; it
+# has a function `usage`, and calls clean_up when it ends.
 
-# shellcheck disable=SC2034  # for the script that sources this
 readonly image=terse-fleet:local prometheus_image=terse-prometheus:local postgres_image=terse-postgres:local
 
 # check_machine: whether this machine can run containers and look into them.
@@ -15,6 +16,21 @@ check_machine() {
   for tool in docker-compose curl python3; do
     command -v "$tool" >/dev/null || fail "$tool is missing; run: apt-get install $tool"
   done
+}
+
+# parse_arguments ARGUMENT...: sets `build`, `swarm` and `keep`.
+parse_arguments() {
+  build=1 swarm=1 keep=0
+  while [[ $# -gt 0 ]]; do
+    case "$1" in
+      -h | --help) usage; exit 0 ;;
+      --no-build) build=0; shift ;;
+      --no-swarm) swarm=0; shift ;;
+      --keep) keep=1; shift ;;
+      *) fail "unknown argument '$1'; see $TERSE_PROGRAM --help" ;;
+    esac
+  done
+  check_machine
 }
 
 # build_one IMAGE ARGUMENT...
@@ -101,12 +117,14 @@ all_clients_ended_well() {
 
 # start_containers CLIENTS [RELAYS]: all services, from images that are there.
 start_containers() {
+  started=1
   compose up --detach --no-build --scale "client=$1" >>"$work/compose.log" || fail "it did not start" "$work/compose.log"
   find_containers "${2:-}"
   [[ ${#client_ids[@]} -eq $1 ]] || fail "${#client_ids[@]} of $1 clients were started" "$work/compose.log"
 }
 
 remove_containers() {
+  started=0
   compose logs --no-color >"$work/fleet.log" || true
   compose down --volumes --timeout 10 || true
   rm -rf "$TERSE_FLEET"
@@ -140,4 +158,12 @@ leave_swarm() {
     docker volume rm --force "${volumes[@]}" >/dev/null 2>&1 && break
     sleep 1
   done
+}
+
+# What the script leaves: its logs, if it failed or was told to keep them.
+clean_up() {
+  local code=$?
+  leave_swarm
+  [[ ${started:-0} -eq 0 ]] || remove_containers >/dev/null 2>&1
+  if [[ $code -eq 0 && $keep -eq 0 ]]; then rm -rf "$work"; else say "logs in $work"; fi
 }

@@ -31,20 +31,6 @@ to work with, docker-compose, curl.
 USAGE
 }
 
-parse_arguments() {
-  build=1 swarm=1 keep=0
-  while [[ $# -gt 0 ]]; do
-    case "$1" in
-      -h | --help) usage; exit 0 ;;
-      --no-build) build=0; shift ;;
-      --no-swarm) swarm=0; shift ;;
-      --keep) keep=1; shift ;;
-      *) fail "unknown argument '$1'; see $TERSE_PROGRAM --help" ;;
-    esac
-  done
-  check_machine
-}
-
 build_images() {
   "$root/deploy/base_image.sh"
   build_one $prometheus_image -f "$root/deploy/compose/prometheus.Dockerfile" "$root/deploy/compose"
@@ -238,13 +224,6 @@ try_swarm() {
   leave_swarm
 }
 
-cleanup() {
-  local code=$?
-  leave_swarm
-  [[ ${started:-0} -eq 0 ]] || remove_containers >/dev/null 2>&1
-  if [[ $code -eq 0 && $keep -eq 0 ]]; then rm -rf "$work"; else say "logs in $work"; fi
-}
-
 main() {
   parse_arguments "$@"
   work=$(mktemp -d -t terse-relays.XXXXXX) project=terse-relays-$$
@@ -253,12 +232,11 @@ main() {
   export TERSE_FLEET=$work/fleet TERSE_IMAGE=$image TERSE_PROMETHEUS_IMAGE=$prometheus_image
   export TERSE_POSTGRES_IMAGE=$postgres_image TERSE_DASHBOARD=127.0.0.1:0 TERSE_DASHBOARD_2=127.0.0.1:0
   export TERSE_RELAY_DASHBOARD_1=127.0.0.1:0 TERSE_RELAY_DASHBOARD_2=127.0.0.1:0 TERSE_PROMETHEUS=127.0.0.1:0
-  trap cleanup EXIT
+  trap clean_up EXIT
   trap 'exit 130' INT TERM
   local begin=$SECONDS
   [[ $build -eq 0 ]] || { step "images"; build_images; }
   step "a tree of $clients clients and $relays relays"
-  started=1
   start_tree
   soon "a coordinator serves" find_coordinator
   soon "all clients enrolled and joined a relay" says $clients relayed
@@ -278,7 +256,6 @@ main() {
   step "the rest of the run"
   check_end
   remove_containers
-  started=0
   [[ $swarm -eq 0 ]] || { step "a swarm"; try_swarm; }
   step "done"
   say "all of it true, in $((SECONDS - begin)) s"
