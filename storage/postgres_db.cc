@@ -78,9 +78,9 @@ absl::string_view RemedyFor(absl::StatusCode code) {
   }
 }
 
-// A message of libpq without its line ends.
+// A message of libpq without its line ends, behind which it indents its hints with a tab.
 std::string OneLine(absl::string_view message) {
-  return absl::StrReplaceAll(absl::StripSuffix(message, "\n"), {{"\n", "; "}});
+  return absl::StrReplaceAll(absl::StripSuffix(message, "\n"), {{"\n\t", "; "}, {"\n", "; "}, {"\t", " "}});
 }
 
 // An integer as the server sends it, which is big-endian.

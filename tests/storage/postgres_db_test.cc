@@ -433,6 +433,13 @@ TEST(PostgresAddress, HasNoPassword) {
   }
 }
 
+// libpq's own message has two lines, of which the second begins with a tab.
+TEST(PostgresAddress, WithoutAServerIsOneLine) {
+  const absl::Status status = OpenAddress("host=/nonexistent dbname=d user=u");
+  EXPECT_CODE(status, kUnavailable, "No such file or directory; Is the server running locally");
+  EXPECT_FALSE(absl::StrContains(status.message(), "\t")) << status;
+}
+
 TEST(PostgresAddress, IsOneThatLibpqReads) {
   EXPECT_CODE(OpenAddress("nonsense"), kInvalidArgument, "missing \"=\" after \"nonsense\"");
   EXPECT_CODE(OpenAddress("hots=/tmp"), kInvalidArgument, "invalid connection option \"hots\"");
