@@ -85,6 +85,14 @@ run_preset() {
   [[ $rc -eq 0 ]] || fail "tests of '$preset' failed, as listed above; one alone: ctest --preset $preset -R NAME"
 }
 
+# timed NAME COMMAND...: runs the command, and adds the name and its seconds to `took`.
+timed() {
+  local name=$1 begin=$SECONDS
+  shift
+  "$@"
+  took+=("$name $((SECONDS - begin)) s")
+}
+
 # The machine that runs the tests has had packages installed for long; only a bare one tells whether the sets are whole.
 run_bare() {
   if [[ $EUID -ne 0 ]]; then
@@ -102,7 +110,7 @@ closing_lines() {
 main() {
   parse_arguments "$@"
   terse_install_packages build develop bindings test site
-  local presets=(release) preset begin=$SECONDS
+  local presets=(release) preset begin=$SECONDS took=() each
   [[ $quick -eq 1 ]] || presets+=(faults tsan "$address" fuzz)
   export TSAN_OPTIONS=${TSAN_OPTIONS:-halt_on_error=1:second_deadlock_stack=1}
   export UBSAN_OPTIONS=${UBSAN_OPTIONS:-print_stacktrace=1}
@@ -112,8 +120,8 @@ main() {
   fi
   "$root/tests/lint.sh" --format
   if [[ $quick -eq 0 && -z "$only" ]]; then
-    run_bare
-    "$root/tests/lint.sh" --tidy
+    timed "a bare machine" run_bare
+    timed clang-tidy "$root/tests/lint.sh" --tidy
   fi
   rm -f "$root"/build/*/built
   # In a group of its own, which ends with this script.
@@ -123,12 +131,13 @@ main() {
   set +m
   # It has usually ended by then, and its failure is no reason to change this script's exit code.
   trap 'kill -- "-$builder" 2>/dev/null || true' EXIT
-  for preset in "${presets[@]}"; do run_preset "$preset"; done
+  for preset in "${presets[@]}"; do timed "$preset" run_preset "$preset"; done
   local logs=("${presets[@]/#/$root/build/}")
   grep -q '^[0-9]*% tests passed' "${logs[@]/%//ctest.log}" ||
     fail "no preset of ${presets[*]} has a test that matches '$only'; ctest --preset release -N lists them"
+  printf -v each '%s, ' "${took[@]}"
   echo
-  echo "tests: presets ${presets[*]} passed in $((SECONDS - begin)) s, build included"
+  echo "tests: presets ${presets[*]} passed in $((SECONDS - begin)) s, build included: ${each%, }"
   for preset in "${presets[@]:1}"; do
     echo "preset $preset:"
     closing_lines "$preset"
