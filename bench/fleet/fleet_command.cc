@@ -21,9 +21,11 @@ struct FleetCommandOptions {
 };
 
 nlohmann::ordered_json Settings(const LoadOptions& options, const LoadFigures& figures) {
-  return {{"clients", options.clients}, {"relays", options.relays},         {"processes", options.processes},
-          {"model", figures.model},     {"parameters", figures.parameters}, {"density", options.density},
-          {"rounds", options.rounds},   {"downstream", figures.downstream}, {"tls", options.tls}};
+  return {{"clients", options.clients},       {"relays", options.relays},
+          {"relay_mode", options.relay_mode}, {"processes", options.processes},
+          {"model", figures.model},           {"parameters", figures.parameters},
+          {"density", options.density},       {"rounds", options.rounds},
+          {"downstream", figures.downstream}, {"tls", options.tls}};
 }
 
 // Beside the figures of the product: that the load was right, and its own cost.
@@ -125,7 +127,8 @@ void AddRowsOfLoad(const LoadFigures& figures, Rows* rows) {
 }
 
 void PrintTable(const LoadOptions& options, const LoadFigures& figures) {
-  const std::string behind = options.relays > 0 ? absl::StrCat(" behind ", options.relays, " relays") : "";
+  const std::string behind =
+      options.relays > 0 ? absl::StrCat(" behind ", options.relays, " relays (", options.relay_mode, ")") : "";
   absl::PrintF("%d clients%s in %d processes, %s; %s with %d parameters, density %g, downstream %s; %d rounds\n",
                options.clients, behind, options.processes, options.tls ? "TLS" : "cleartext", figures.model,
                figures.parameters, options.density, figures.downstream, options.rounds);
@@ -165,6 +168,11 @@ void AddFleetCommand(CLI::App* app, Command* command) {
   sub->add_option("--relays", load.relays,
                   "Relays that the clients are spread over, each in a process of its own; 0: none")
       ->check(WholeNumber(0, 1024))
+      ->capture_default_str();
+  sub->add_option("--relay-mode", load.relay_mode,
+                  "What the relays send: recompress, the compressed mean of their clients' updates, or forward, the "
+                  "updates as they are")
+      ->check(CLI::IsMember({"recompress", "forward"}))
       ->capture_default_str();
   sub->add_option("--processes", load.processes, "Processes that the clients are spread over")
       ->check(WholeNumber(1, 1024))

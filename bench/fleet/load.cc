@@ -85,7 +85,7 @@ absl::StatusOr<LoadFigures> RunIn(const LoadOptions& options, const std::string&
                                                          directory));
   figures.model = run.model;
   figures.parameters = run.parameters;
-  LoadedTree::Options serving = {directory, run, "", options.clients, options.relays};
+  LoadedTree::Options serving = {directory, run, "", options.clients, options.relays, options.relay_mode};
   if (options.tls) {
     const absl::Time began = absl::Now();
     serving.certificates = FilePath(directory, "tls");

@@ -13,6 +13,7 @@ namespace terse {
 struct LoadOptions {
   int64_t clients = 0;
   int64_t relays = 0;  // that the clients are spread over, at most as many; 0: they are the coordinator's own
+  std::string relay_mode = "recompress";  // terse-relay's --mode
   int64_t processes = 2;
   int64_t parameters = 79'510;
   double density = 0.01;

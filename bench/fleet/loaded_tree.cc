@@ -56,8 +56,11 @@ absl::Status LoadedTree::StartRelay(const Options& options, int64_t number) {
   relay.clients = (options.clients - number + options.relays - 1) / options.relays;
   const std::string clients = absl::StrCat(relay.clients);
   // All of them are the quorum: a relay that is ordered a round while half of its clients still join would begin it.
-  relay.arguments = {
-      "--upstream", coordinator().process->address(), "--name", relay.name, "--clients", clients, "--quorum", clients};
+  relay.arguments = {"--upstream", coordinator().process->address(),
+                     "--name",     relay.name,
+                     "--clients",  clients,
+                     "--quorum",   clients,
+                     "--mode",     options.relay_mode};
   return StartServer(relay, options.certificates);
 }
 

@@ -25,6 +25,7 @@ class LoadedTree {
     std::string certificates;  // as MakeLoadCertificates made them; empty: cleartext
     int64_t clients = 0;
     int64_t relays = 0;  // that share the clients among them; 0: these are the coordinator's own
+    std::string relay_mode;
   };
   struct Server {
     std::string name;

@@ -91,6 +91,16 @@ class FleetTest(unittest.TestCase):
         self.assertAlmostEqual(figures["bytes_down_per_client_round"], figures["coordinator_bytes_down_per_round"] / 2,
                                delta=0.02 * figures["bytes_down_per_client_round"])
 
+    def test_relays_that_forward(self):
+        """The coordinator hears all clients from two relays, with a few bytes around each update."""
+        figures = self.figures("--relays", "2", "--relay-mode", "forward", "--downstream", "stc")
+        self.check_run(figures)
+        self.check_relays(figures, [CLIENTS // 2, CLIENTS // 2])
+        self.assertEqual(figures["settings"]["relay_mode"], "forward")
+        updates = CLIENTS * figures["bytes_up_per_client_round"]
+        self.assertGreater(figures["coordinator_bytes_up_per_round"], updates)
+        self.assertLess(figures["coordinator_bytes_up_per_round"], 1.2 * updates)
+
     def test_relays_over_tls(self):
         figures = self.figures("--relays", "3", "--downstream", "stc", "--tls")
         self.check_run(figures)
@@ -115,7 +125,7 @@ class FleetTest(unittest.TestCase):
     def test_the_table_has_the_relays(self):
         done = load("--relays", "2")
         self.assertEqual(done.returncode, 0, done.stderr)
-        self.assertIn("20 clients behind 2 relays in 2 processes, cleartext;", done.stdout)
+        self.assertIn("20 clients behind 2 relays (recompress) in 2 processes, cleartext;", done.stdout)
         self.assertEqual(done.stdout.count("a relay of 10 clients: processor time"), 2)
 
     def test_what_the_product_refuses_is_said(self):
