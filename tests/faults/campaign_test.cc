@@ -13,9 +13,12 @@
 namespace terse {
 namespace {
 
+// Seeds of trees whose clients move.
+constexpr uint64_t kMoves = 1;
+constexpr uint64_t kMovesAndRelaysForward = 5;
+
 // Fleets whose processes have this error, until one of them loses or doubles an update; at most so many.
-FleetResult FirstCaught(const std::string& mutant, Topology topology, int most_fleets) {
-  const uint64_t first_seed = topology == Topology::kTree ? 1 : 0;  // its clients move
+FleetResult FirstCaught(const std::string& mutant, Topology topology, int most_fleets, uint64_t first_seed = 0) {
   FleetResult result;
   for (int fleet = 0; fleet < most_fleets; ++fleet) {
     const TempDirectory directory;
@@ -44,13 +47,21 @@ TEST(KillCampaign, CountsUpdatesThatAreDoubledWithoutDeduplication) {
 }
 
 TEST(KillCampaign, CountsUpdatesThatAreLostWhenARelaySettlesThemBeforeItsOwnIsSealed) {
-  const FleetResult result = FirstCaught("relay_settles_first", Topology::kTree, 3);
+  const FleetResult result = FirstCaught("relay_settles_first", Topology::kTree, 3, kMoves);
   EXPECT_GT(result.lost + result.doubled, 0) << absl::StrJoin(result.problems, "\n");
 }
 
 TEST(KillCampaign, CountsUpdatesThatAClientKeepsAndPartsWithWhenItMoves) {
-  const FleetResult result = FirstCaught("move_counts_twice", Topology::kTree, 3);
+  const FleetResult result = FirstCaught("move_counts_twice", Topology::kTree, 3, kMoves);
   EXPECT_GT(result.lost + result.doubled, 0) << absl::StrJoin(result.problems, "\n");
+}
+
+TEST(KillCampaign, CountsTheSameWhereRelaysForward) {
+  for (const char* const mutant : {"relay_settles_first", "move_counts_twice"}) {
+    const FleetResult result = FirstCaught(mutant, Topology::kTree, 1, kMovesAndRelaysForward);
+    EXPECT_NE(result.settings.find("forward"), std::string::npos) << result.settings;
+    EXPECT_GT(result.lost + result.doubled, 0) << mutant << ": " << absl::StrJoin(result.problems, "\n");
+  }
 }
 
 }  // namespace

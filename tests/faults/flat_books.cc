@@ -136,7 +136,7 @@ class FlatBooks : public FleetBooks {
       findings.problems.emplace_back(status.message());
       return findings;
     }
-    RunChecker run(store->get(), *config, DownstreamCodecs(**codec, coded->get()), &findings);
+    RunChecker run(store->get(), *config, DownstreamCodecs(**codec, coded->get()), settings.updates_each(), &findings);
     run.CheckRun(GridInitialWeights(settings.layout()));
     ClientChecker checker(store->get(), *config, **codec, &run, &findings);
     std::vector<std::pair<const ClientRecord*, StoredClient*>> books;

@@ -108,6 +108,7 @@ std::vector<std::string> FaultyFleet::CommandLine(int member) const {
   if (side == Side::kRelay) {
     const std::string each = absl::StrCat(settings_.clients_each());
     argv.insert(argv.end(), {"--clients", each, "--quorum", each});
+    argv.insert(argv.end(), {"--mode", settings_.relays_forward ? "forward" : "recompress"});
   }
   if (side != Side::kClient) {
     argv.insert(argv.end(), {"--listen", AddressOf(member), "--ready-file", ReadyFile(member)});

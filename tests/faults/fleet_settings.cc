@@ -18,6 +18,7 @@ struct Kind {
   FleetTrait trait = FleetTrait::kNone;
   int relays = 0;
   bool packed = false;
+  bool forwards = false;
 };
 
 constexpr Kind kKinds[] = {
@@ -44,17 +45,22 @@ constexpr Kind kTreeKinds[] = {
     {"2 relays, 2 clients each, which move", 4, "quorum = 1\n", FleetTrait::kMoves, 2},
     {"3 relays, 2 clients each, which move", 6, "quorum = 1\n", FleetTrait::kMoves, 3},
     {"2 relays, 2 clients each, which move; packed updates", 4, "quorum = 1\n", FleetTrait::kMoves, 2, true},
+    {"2 relays that forward, 2 clients each", 4, "quorum = 2\n", FleetTrait::kNone, 2, false, true},
+    {"2 relays that forward, 2 clients each, which move", 4, "quorum = 1\n", FleetTrait::kMoves, 2, false, true},
 };
 
 constexpr double kDeadlineSeconds = 0.25;
 // A round of a tree takes the way through two levels, and a round of its relays has four fifths of the time.
 constexpr double kTreeDeadlineSeconds = 1.0;
 
-// Where updates are forwarded, the log says whose they were. With bf16 means, or plain float32, all values of clients
-// stay on a dyadic grid, on which float additions are exact.
+// Where updates are forwarded, the log says whose they were. A run that forwards takes no bundles of relays. With bf16
+// means, or plain float32, all values of clients stay on a dyadic grid, on which float additions are exact.
 const char* CodecLines(const Kind& kind) {
   if (kind.packed) {
     return "name = 'sbc'\ndensity = 0.1\nmean_precision = 'bf16'\npositions = 'shared'\ndownstream = 'forward'\n";
+  }
+  if (kind.forwards) {
+    return "name = 'sbc'\ndensity = 0.02\nmean_precision = 'bf16'\ndownstream = 'stc'\n[downstream]\ndensity = 0.05\n";
   }
   switch (kind.trait) {
     case FleetTrait::kChunks:
@@ -99,6 +105,7 @@ FleetSettings SettingsOf(uint64_t seed, Topology topology) {
   FleetSettings settings;
   settings.title = kind.title;
   settings.relays = kind.relays;
+  settings.relays_forward = kind.forwards;
   settings.clients = kind.clients;
   settings.trait = kind.trait;
   settings.deadline_seconds = kind.relays > 0 ? kTreeDeadlineSeconds : kDeadlineSeconds;

@@ -29,9 +29,10 @@ enum class FleetTrait {
 enum class Topology { kFlat, kTree };
 
 struct FleetSettings {
-  std::string title;  // one line for people
-  int relays = 0;     // 0: the clients are connected to the coordinator
-  int clients = 0;    // in all; with relays, each has as many
+  std::string title;            // one line for people
+  int relays = 0;               // 0: the clients are connected to the coordinator
+  bool relays_forward = false;  // and do not recompress
+  int clients = 0;              // in all; with relays, each has as many
   FleetTrait trait = FleetTrait::kNone;
   double deadline_seconds = 0;
   std::string run_file;  // TOML
@@ -39,6 +40,8 @@ struct FleetSettings {
   bool moves() const { return trait == FleetTrait::kMoves; }
   // The clients of each relay, which are also the updates of each of its rounds: so all means are exact.
   int clients_each() const { return relays == 0 ? 0 : clients / relays; }
+  // The updates in the log of one who checks in with the coordinator, in each of its rounds.
+  int updates_each() const { return relays_forward ? clients_each() : 1; }
 
   const Layout& layout() const;
   // Parses the run file.

@@ -18,12 +18,13 @@ constexpr absl::string_view kTroubleKinds[] = {"update_rejected",    "update_con
                                                "checkpoint_damaged", "update_misread"};
 constexpr int64_t kNewestEvents = 5000;
 
-// Hands out the updates of one log entry: one for each client that the round chose, in order of their ids. No two
+// Hands out the updates of one log entry: so many for each client that the round chose, in order of their ids. No two
 // clients send the same bytes, so an update that is followed by itself is there twice.
 absl::Status HandOut(absl::Span<const absl::string_view> updates, int64_t version, absl::Span<const int64_t> chosen,
-                     std::map<int64_t, Applied>* applied) {
+                     int updates_each, std::map<int64_t, Applied>* applied) {
   size_t next = 0;
-  for (const int64_t client : chosen) {
+  for (size_t i = 0; i < chosen.size() * updates_each; ++i) {
+    const int64_t client = chosen[i / updates_each];
     if (next == updates.size()) return absl::InternalError(absl::StrCat("version ", version, " lacks an update"));
     do {
       (*applied)[client].messages.emplace_back(updates[next]);
@@ -36,7 +37,7 @@ absl::Status HandOut(absl::Span<const absl::string_view> updates, int64_t versio
 }
 
 // Reads the log once.
-absl::Status ReadApplied(RunStore* store, std::map<int64_t, Applied>* applied) {
+absl::Status ReadApplied(RunStore* store, int updates_each, std::map<int64_t, Applied>* applied) {
   TERSE_ASSIGN_OR_RETURN(const Head head, store->GetHead());
   TERSE_ASSIGN_OR_RETURN(const absl::optional<RoundRecord> last, store->LastRound());
   TERSE_ASSIGN_OR_RETURN(const std::vector<RoundRecord> rounds, store->Rounds(1, last.has_value() ? last->id : 0));
@@ -54,7 +55,7 @@ absl::Status ReadApplied(RunStore* store, std::map<int64_t, Applied>* applied) {
       TERSE_ASSIGN_OR_RETURN(const bool is_in, store->WasChosen(round.id, client.id));
       if (is_in) chosen.push_back(client.id);
     }
-    TERSE_RETURN_IF_ERROR(HandOut(updates, entry.version, chosen, applied));
+    TERSE_RETURN_IF_ERROR(HandOut(updates, entry.version, chosen, updates_each, applied));
   }
   if (version == log.size()) return absl::OkStatus();
   return absl::InternalError(absl::StrCat(log.size(), " log messages and ", version, " committed rounds"));
@@ -78,7 +79,7 @@ int64_t UpdatesBehind(const Codec& codec, int64_t wrong_elements, const Applied&
 }
 
 void RunChecker::CheckRun(const std::vector<float>& initial) {
-  Expect(ReadApplied(store_, &applied_), "the log");
+  Expect(ReadApplied(store_, updates_each_, &applied_), "the log");
   Expect(CheckReplay(store_, config_, codecs_, initial), "replaying the log");
   Expect(CheckServerSteps(store_, config_, codecs_, initial), "repeating the server's steps");
   Expect(CheckPlans(store_, config_), "repeating the controller's plans");
@@ -110,7 +111,7 @@ void RunChecker::FindDoubled(const ClientRecord& record, const std::string& name
 }
 
 void RunChecker::CheckBooked(const ClientRecord& record, const std::string& name) {
-  const int64_t logged = applied_[record.id].messages.size();
+  const int64_t logged = applied_[record.id].messages.size() / updates_each_;
   if (record.updates_applied == logged) return;
   Violation(absl::StrCat(name, ": ", record.updates_applied, " updates are booked as applied and ", logged,
                          " are in the log"));

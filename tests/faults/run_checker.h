@@ -29,9 +29,11 @@ int64_t UpdatesBehind(const Codec& codec, int64_t wrong_elements, const Applied&
 // Not thread-safe.
 class RunChecker {
  public:
-  // Everything must outlive it.
-  RunChecker(RunStore* store, const RunConfig& config, const DownstreamCodecs& codecs, Findings* findings)
-      : store_(store), config_(config), codecs_(codecs), findings_(findings) {}
+  // Everything must outlive it. `updates_each`: those that each client of the run has in each of its rounds; more than
+  // one where the clients are relays that forward.
+  RunChecker(RunStore* store, const RunConfig& config, const DownstreamCodecs& codecs, int updates_each,
+             Findings* findings)
+      : store_(store), config_(config), codecs_(codecs), updates_each_(updates_each), findings_(findings) {}
 
   // The log, its replay from `initial`, the server's steps, the plans, the newest checkpoint and the events. First.
   void CheckRun(const std::vector<float>& initial);
@@ -58,6 +60,7 @@ class RunChecker {
   RunStore* const store_;
   const RunConfig& config_;
   const DownstreamCodecs codecs_;
+  const int updates_each_;
   Findings* const findings_;
   std::map<int64_t, Applied> applied_;                         // by client
   std::map<int64_t, std::vector<absl::string_view>> doubled_;  // the same
