@@ -89,15 +89,15 @@ check_links() {
   check "a fast link is left alone" not grep -q tbf <(docker exec --user 0 "$(first_of_class fast)" tc qdisc show dev eth0)
 }
 
-# of_process CONTAINER NAME FIELD: of /proc/PID/status.
+# of_process CONTAINER NAME FIELD: of /proc/PID/status, in which the name is cut off after 15 characters.
 of_process() {
   docker exec "$1" sh -c "grep -l '^Name:.$2\$' /proc/[0-9]*/status | head -n 1 | xargs sed -n 's/^$3:[[:space:]]*//p'"
 }
 
 check_rights() {
-  check "a client trains as the user terse" grep -q '^10001' <(of_process "${client_ids[0]}" terse-client Uid)
-  check "without a capability" grep -qx '0000000000000000' <(of_process "${client_ids[0]}" terse-client CapEff)
-  check "and can get none" grep -qx '0000000000000000' <(of_process "${client_ids[0]}" terse-client CapBnd)
+  check "a client trains as the user terse" grep -q '^10001' <(of_process "${client_ids[0]}" terse-client-to Uid)
+  check "without a capability" grep -qx '0000000000000000' <(of_process "${client_ids[0]}" terse-client-to CapEff)
+  check "and can get none" grep -qx '0000000000000000' <(of_process "${client_ids[0]}" terse-client-to CapBnd)
   check "the coordinator is the user terse" grep -q '^10001' <(of_process "$coordinator" terse-coordinat Uid)
   check "no client has the authority's key" not docker exec --user 0 "${client_ids[0]}" test -e /authority
   check "each client has a certificate of its own" test "$(docker exec "${client_ids[0]}" cat /state/tls/node.crt | md5sum)" != \
