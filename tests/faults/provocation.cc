@@ -99,7 +99,8 @@ absl::Status Provoker::ProvokeOne(const Shot& shot) {
       TERSE_RETURN_IF_ERROR(KillUnlessArmed(PeerOf(shot)));
       break;  // a relay without clients checks in with nobody
     case Provocation::kMove: {
-      const int relay = OneOf(Side::kRelay);
+      // Its own, which it then leaves; where it has moved before, nobody knows to which one.
+      const int relay = fleet_->IsAtHome(shot.member) ? fleet_->ServerOf(shot.member) : OneOf(Side::kRelay);
       TERSE_RETURN_IF_ERROR(KillUnlessArmed(relay));
       if (!fleet_->alive(relay)) Hold(relay, absl::Now() + kAwayFor);
       return absl::OkStatus();
