@@ -79,6 +79,16 @@ class StoredTree : public FleetBooks {
     return member;
   }
 
+  // A client whose state was taken away makes its first updates again, and where relays forward the log has both.
+  bool UpdatesDiffer() const {
+    const std::vector<int> clients = fleet_->MembersOf(Side::kClient);
+    const auto began_anew = [this](int client) {
+      const auto lives = earlier_.find(client);
+      return lives != earlier_.end() && !lives->second.empty();
+    };
+    return !fleet_->settings().relays_forward || std::none_of(clients.begin(), clients.end(), began_anew);
+  }
+
   // Those who check in with the coordinator or with a relay.
   void CheckClientsOf(RunStore* store, RunChecker* run, bool is_root) {
     const absl::StatusOr<std::vector<ClientRecord>> records = store->Clients();
@@ -87,8 +97,7 @@ class StoredTree : public FleetBooks {
       const auto most_resets = static_cast<int64_t>(earlier_[MemberNamed(record.name)].size());
       run->CheckResets(record, record.name, most_resets);
       if (!is_root) continue;
-      // A client whose state was taken away makes its first updates again, and where relays forward the log has both.
-      if (!fleet_->settings().relays_forward) run->FindDoubled(record, record.name, /*after_version=*/0);
+      if (UpdatesDiffer()) run->FindDoubled(record, record.name, /*after_version=*/0);
       run->CheckBooked(record, record.name);
     }
   }
