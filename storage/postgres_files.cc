@@ -114,6 +114,9 @@ absl::StatusOr<int64_t> PostgresFiles::NewestChange(const char* locking) const {
 absl::Status PostgresFiles::Patiently(absl::FunctionRef<absl::Status()> work) {
   const absl::Time end = absl::Now() + patience_;
   while (true) {
+    // Of the attempt before, nobody knows how much of its time it waited in a transaction, or in a process that was
+    // stopped: one that begins late is the last one, not one that ends late.
+    const bool is_last = absl::Now() >= end;
     absl::Status status;
     if (db_ == nullptr) {
       absl::StatusOr<std::unique_ptr<PostgresDb>> db = PostgresDb::Open(address_, schema_, PostgresDb::Mode::kWriter);
@@ -123,7 +126,7 @@ absl::Status PostgresFiles::Patiently(absl::FunctionRef<absl::Status()> work) {
     if (status.ok()) status = work();
     if (!absl::IsUnavailable(status)) return status;
     db_ = nullptr;
-    if (absl::Now() >= end) return status;
+    if (is_last) return status;
     absl::SleepFor(kPause);
   }
 }

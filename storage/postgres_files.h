@@ -73,7 +73,7 @@ class PostgresFiles final : public FileSystem {
   absl::Status Change(absl::FunctionRef<absl::Status(SqlDb&)> body) ABSL_LOCKS_EXCLUDED(mutex_);
   // Calls `body`, which changes nothing, with what there is at one moment.
   absl::Status Look(absl::FunctionRef<absl::Status(SqlDb&)> body) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Calls `work` on a connection until it returns anything but UNAVAILABLE, or the patience is at its end.
+  // Calls `work` on a connection until it returns anything but UNAVAILABLE, or began when the patience was at its end.
   absl::Status Patiently(absl::FunctionRef<absl::Status()> work) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // The number of the newest change, with a lock on it where `locking` says so. FAILED_PRECONDITION when another writer
   // has the files.
