@@ -27,16 +27,13 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "storage/postgres_errors.h"
 #include "storage/sql_db.h"
 
 struct pg_conn;
 struct pg_result;
 
 namespace terse {
-
-// The advice at the end of an error about damaged data.
-inline constexpr char kPostgresRemedy[] =
-    "; restore the database from a backup of the server, or `tersectl restore BACKUP` into a new run";
 
 // The name of connections to a store in the server's table of sessions; those of a lease have another one.
 inline constexpr char kStoreApplication[] = "terse";
@@ -80,7 +77,6 @@ class PostgresDb final : public SqlDb {
 
  private:
   class Cursor;
-  class CopiedRow;
   using Result = std::unique_ptr<pg_result, void (*)(pg_result*)>;
 
   // A parameter in the binary format, as libpq takes it.

@@ -114,8 +114,8 @@ absl::StatusOr<int64_t> PostgresFiles::NewestChange(const char* locking) const {
 absl::Status PostgresFiles::Patiently(absl::FunctionRef<absl::Status()> work) {
   const absl::Time end = absl::Now() + patience_;
   while (true) {
-    // Of the attempt before, nobody knows how much of its time it waited in a transaction, or in a process that was
-    // stopped: one that begins late is the last one, not one that ends late.
+    // An attempt that begins late is the last one. One that only ends late is followed by another: it may have waited
+    // in a transaction, or in a process that was stopped.
     const bool is_last = absl::Now() >= end;
     absl::Status status;
     if (db_ == nullptr) {
