@@ -111,10 +111,10 @@ void RunChecker::FindDoubled(const ClientRecord& record, const std::string& name
 }
 
 void RunChecker::CheckBooked(const ClientRecord& record, const std::string& name) {
-  const int64_t logged = applied_[record.id].messages.size() / updates_each_;
-  if (record.updates_applied == logged) return;
-  Violation(absl::StrCat(name, ": ", record.updates_applied, " updates are booked as applied and ", logged,
-                         " are in the log"));
+  const int64_t booked = record.updates_applied * updates_each_;
+  const int64_t logged = applied_[record.id].messages.size();
+  if (booked == logged) return;
+  Violation(absl::StrCat(name, ": ", booked, " updates are booked as applied and ", logged, " are in the log"));
 }
 
 bool RunChecker::CheckResets(const ClientRecord& record, const std::string& name, int64_t most) {
