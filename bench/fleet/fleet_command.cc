@@ -165,14 +165,16 @@ void AddFleetCommand(CLI::App* app, Command* command) {
   sub->add_option("--clients", load.clients, "Clients, each with a connection of its own")
       ->required()
       ->check(WholeNumber(1, 100'000));
-  sub->add_option("--relays", load.relays,
-                  "Relays that the clients are spread over, each in a process of its own; 0: none")
-      ->check(WholeNumber(0, 1024))
-      ->capture_default_str();
+  CLI::Option* const relays =
+      sub->add_option("--relays", load.relays,
+                      "Relays that the clients are spread over, each in a process of its own; 0: none")
+          ->check(WholeNumber(0, 1024))
+          ->capture_default_str();
   sub->add_option("--relay-mode", load.relay_mode,
                   "What the relays send: recompress, the compressed mean of their clients' updates, or forward, the "
                   "updates as they are")
       ->check(CLI::IsMember({"recompress", "forward"}))
+      ->needs(relays)
       ->capture_default_str();
   sub->add_option("--processes", load.processes, "Processes that the clients are spread over")
       ->check(WholeNumber(1, 1024))

@@ -133,6 +133,11 @@ class FleetTest(unittest.TestCase):
         self.assertEqual(done.returncode, 1)
         self.assertIn("codec.downstream", done.stderr)
 
+    def test_a_mode_of_relays_needs_relays(self):
+        done = load("--relay-mode", "forward")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("--relay-mode requires --relays", done.stderr)
+
     def test_too_few_open_files_are_said_with_the_remedy(self):
         done = subprocess.run(["sh", "-c", f"ulimit -n 300; {OPTIONS.bin}/terse-bench fleet --clients 20 --rounds 2"],
                               capture_output=True, text=True, timeout=60)
