@@ -50,7 +50,8 @@ std::vector<Row> Pivot(const std::vector<Metric>& metrics, const std::string& ta
     if (row_of.emplace(metric.setting, rows.size()).second) rows.push_back({metric.setting});
     Row& row = rows[row_of[metric.setting]];
     row.resize(std::max(row.size(), column_of[metric.name] + 1));
-    row[column_of[metric.name]] = Digits(metric.value);
+    const std::string missed = metric.met() ? "" : absl::StrCat(" (NO: ", Asked(metric.target), ")");
+    row[column_of[metric.name]] = absl::StrCat(Digits(metric.value), missed);
   }
   for (Row& row : rows) row.resize(rows[0].size());
   return rows;

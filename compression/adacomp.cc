@@ -1,11 +1,13 @@
 #include "compression/adacomp.h"
 
 #include <algorithm>
-#include <cmath>
 #include <utility>
 
 #include "absl/memory/memory.h"
+#include "compression/exact_math.h"
+#include "compression/fetch_ahead.h"
 #include "compression/position_coder_table.h"
+#include "compression/quantize_kernels.h"
 #include "core/status.h"
 
 namespace terse {
@@ -25,23 +27,27 @@ CodecTraits AdaCompCodec::traits() const {
 }
 
 absl::Status AdaCompCodec::Select(const TensorInput& input, TopSelector*, SparsePart* part) const {
-  TERSE_RETURN_IF_ERROR(CheckFinite(input));
   TensorInput newest = input;
   newest.values = input.latest;
-  TERSE_RETURN_IF_ERROR(CheckFinite(newest));
   const int64_t size = static_cast<int64_t>(input.values.size());
   const int64_t bin = tensor(input.tensor).shape.size() == 4 ? kAdaCompConvolutionBin : kAdaCompBin;
+  const int64_t step = kMarkRun / bin * bin;
+  uint32_t marks[kMarkRun];
   double sum = 0;
-  for (int64_t begin = 0; begin < size; begin += bin) {
-    const int64_t end = std::min(begin + bin, size);
-    float largest = 0;
-    for (int64_t i = begin; i < end; ++i) largest = std::max(largest, std::fabs(input.values[i]));
-    sum += static_cast<double>(largest);
-    for (int64_t i = begin; i < end; ++i) {
-      if (input.values[i] == 0 || std::fabs(input.values[i] + input.latest[i]) < largest) continue;
-      part->positions.push_back(static_cast<uint32_t>(i));
-      part->payload.push_back(input.values[i] < 0 ? 1 : 0);
+  for (int64_t first = 0; first < size; first += step) {
+    const int64_t end = std::min(first + step, size);
+    FetchAheadToRead(input.values.data() + first, static_cast<int64_t>(sizeof(float)) * (end - first));
+    FetchAheadToRead(input.latest.data() + first, static_cast<int64_t>(sizeof(float)) * (end - first));
+    TERSE_RETURN_IF_ERROR(CheckFinite(input, first, end - first));
+    TERSE_RETURN_IF_ERROR(CheckFinite(newest, first, end - first));
+    for (int64_t begin = first; begin < end; begin += bin) {
+      const absl::Span<const float> values = input.values.subspan(begin, std::min(bin, end - begin));
+      const float largest = LargestMagnitude(values);
+      sum += static_cast<double>(largest);
+      GetQuantizeKernels().mark_at_least(values.data(), input.latest.data() + begin,
+                                         static_cast<int64_t>(values.size()), largest, marks + (begin - first));
     }
+    AppendMarked(absl::MakeConstSpan(marks, end - first), first, part);
   }
   if (!part->positions.empty()) part->scale = RoundScale(sum / static_cast<double>((size + bin - 1) / bin));
   return absl::OkStatus();

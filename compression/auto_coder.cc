@@ -1,5 +1,7 @@
 #include "compression/auto_coder.h"
 
+#include <utility>
+
 #include "compression/elias.h"
 #include "compression/gap_class.h"
 #include "compression/gap_code.h"
@@ -15,36 +17,57 @@ constexpr int kOtherBits = 2;
 // The coders behind a selector of 1 + kOtherBits bits.
 constexpr const PositionCoder& (*kOthers[])() = {GolombCoder, GapClassCoder, EliasGammaCoder, EliasDeltaCoder};
 constexpr int kRice = -1;
+constexpr int kGolomb = 0;
+constexpr int kGapClass = 1;
+constexpr int kGamma = 2;
+constexpr int kDelta = 3;
 
-struct Choice {
-  int other;  // index in kOthers, or kRice
-  int64_t bits;
-};
-
-Choice Choose(absl::Span<const uint32_t> positions, int64_t size) {
-  Choice choice = {kRice, 1 + RiceCoder().Bits(positions, size)};
-  for (int other = 0; other < 1 << kOtherBits; ++other) {
-    const int64_t bits = 1 + kOtherBits + kOthers[other]().Bits(positions, size);
-    if (bits < choice.bits) choice = {other, bits};
+// The choice for some positions.
+class Choice {
+ public:
+  Choice(absl::Span<const uint32_t> positions, int64_t size) : gap_class_(positions) {
+    bits_ = 1 + RiceCoder().Bits(positions, size);
+    Offer(kGolomb, GolombCoder().Bits(positions, size));
+    Offer(kGapClass, gap_class_.bits());
+    // Most positions are far from what the Elias codes are good for, which their classes show without another look.
+    for (const auto& [other, least] : {std::pair(kGamma, EliasGammaLeastBits), std::pair(kDelta, EliasDeltaLeastBits)}) {
+      if (1 + kOtherBits + least(gap_class_.counts()) < bits_) Offer(other, kOthers[other]().Bits(positions, size));
+    }
   }
-  return choice;
-}
+
+  int other() const { return other_; }  // index in kOthers, or kRice
+  int64_t bits() const { return bits_; }
+  const GapClassCoding& gap_class() const { return gap_class_; }
+
+ private:
+  void Offer(int other, int64_t bits) {
+    if (1 + kOtherBits + bits >= bits_) return;
+    bits_ = 1 + kOtherBits + bits;
+    other_ = other;
+  }
+
+  const GapClassCoding gap_class_;
+  int other_ = kRice;
+  int64_t bits_ = 0;
+};
 
 class Coder final : public PositionCoder {
  public:
   absl::string_view name() const override { return kName; }
 
   int64_t Bits(absl::Span<const uint32_t> positions, int64_t size) const override {
-    return Choose(positions, size).bits;
+    return Choice(positions, size).bits();
   }
 
   int64_t MaxBits(int64_t count, int64_t size) const override { return 1 + RiceCoder().MaxBits(count, size); }
 
   void Put(absl::Span<const uint32_t> positions, int64_t size, BitWriter* writer) const override {
-    const int other = Choose(positions, size).other;
+    const Choice choice(positions, size);
+    const int other = choice.other();
     writer->Put(other == kRice ? 1 : 0, 1);
     if (other == kRice) return RiceCoder().Put(positions, size, writer);
     writer->Put(other, kOtherBits);
+    if (other == kGapClass) return choice.gap_class().Put(writer);
     kOthers[other]().Put(positions, size, writer);
   }
 

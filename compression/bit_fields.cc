@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compression/fetch_ahead.h"
 #include "compression/rice_kernels.h"
 
 namespace terse {
@@ -13,6 +14,13 @@ constexpr int64_t kRun = 256;  // fields a step: their bytes stay in the first-l
 
 void PutFields(absl::Span<const uint32_t> values, int width, BitWriter* writer) {
   if (width == 0) return;
+  if (width == 32) {
+    // The fields are the bytes. Two of them are the eight that PutBits reads at a time.
+    const size_t even = values.size() / 2 * 2;
+    writer->PutBits(reinterpret_cast<const char*>(values.data()), 32 * static_cast<int64_t>(even));
+    if (even < values.size()) writer->Put(values[even], 32);
+    return;
+  }
   char bytes[kRun * 4 + kPackPad];
   const RiceKernels& kernels = GetRiceKernels();
   for (size_t begin = 0; begin < values.size(); begin += kRun) {
@@ -29,13 +37,10 @@ void GetFields(int width, absl::Span<uint32_t> values, BitReader* reader) {
     return;
   }
   const absl::string_view bytes = reader->bytes();
-  const int64_t bit = static_cast<int64_t>(reader->position());
-  // Fields that begin at this bit or later have fewer than eight bytes from there on.
-  const int64_t end = 8 * (static_cast<int64_t>(bytes.size()) - 7);
-  const int64_t whole = std::min(count, std::max<int64_t>(0, (end - bit + width - 1) / width));
-  GetRiceKernels().unpack(bytes.data(), bit, width, whole, values.data());
-  reader->Skip(static_cast<uint64_t>(whole) * width);
-  for (int64_t i = whole; i < count; ++i) reader->Get(width, &values[i]);
+  const uint64_t bit = reader->position();
+  FetchAheadToRead(bytes.data() + bit / 8, count * width / 8);
+  GetRiceKernels().unpack(bytes.data(), static_cast<int64_t>(bytes.size()), bit, width, count, values.data());
+  reader->Skip(static_cast<uint64_t>(count) * width);
 }
 
 }  // namespace terse

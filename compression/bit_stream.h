@@ -3,14 +3,13 @@
 #ifndef TERSE_COMPRESSION_BIT_STREAM_H_
 #define TERSE_COMPRESSION_BIT_STREAM_H_
 
-#include <endian.h>
-
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <string>
 
 #include "absl/strings/string_view.h"
+#include "compression/fetch_ahead.h"
 
 namespace terse {
 
@@ -30,29 +29,24 @@ inline float FloatFromBits(uint32_t bits) {
 inline uint32_t MagnitudeBits(uint32_t float_bits) { return float_bits & 0x7fffffffu; }
 constexpr uint32_t kInfinityBits = 0x7f800000u;
 
-// Four bytes at `bytes`, least significant first.
-inline uint32_t LoadLittle32(const char* bytes) {
-  uint32_t word;
+// The word at `bytes`, least significant byte first.
+template <typename Word>
+Word LoadLittle(const char* bytes) {
+  static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "words lie in memory as they do in a stream");
+  Word word;
   std::memcpy(&word, bytes, sizeof(word));
-  return le32toh(word);
+  return word;
 }
 
-inline void StoreLittle32(uint32_t word, char* bytes) {
-  word = htole32(word);
+template <typename Word>
+void StoreLittle(Word word, char* bytes) {
   std::memcpy(bytes, &word, sizeof(word));
 }
 
-// Reads eight bytes, least significant first.
-inline uint64_t LoadLittle64(const char* bytes) {
-  uint64_t word;
-  std::memcpy(&word, bytes, sizeof(word));
-  return le64toh(word);
-}
-
-inline void StoreLittle64(uint64_t word, char* bytes) {
-  word = htole64(word);
-  std::memcpy(bytes, &word, sizeof(word));
-}
+inline uint32_t LoadLittle32(const char* bytes) { return LoadLittle<uint32_t>(bytes); }
+inline void StoreLittle32(uint32_t word, char* bytes) { StoreLittle(word, bytes); }
+inline uint64_t LoadLittle64(const char* bytes) { return LoadLittle<uint64_t>(bytes); }
+inline void StoreLittle64(uint64_t word, char* bytes) { StoreLittle(word, bytes); }
 
 // Appends bits to a string. Not thread-safe. `out` must outlive the writer and is complete only after Finish.
 class BitWriter {
@@ -64,9 +58,9 @@ class BitWriter {
     word_ |= value << used_;
     used_ += count;
     if (used_ >= 32) {
-      char bytes[4];
-      StoreLittle32(static_cast<uint32_t>(word_), bytes);
-      out_->append(bytes, 4);
+      if (filled_ == sizeof(buffer_)) Flush();
+      StoreLittle32(static_cast<uint32_t>(word_), buffer_ + filled_);
+      filled_ += 4;
       word_ >>= 32;
       used_ -= 32;
     }
@@ -74,12 +68,19 @@ class BitWriter {
 
   // Makes room for `count` more bits. Worth it before many of them: growing step by step touches fresh memory twice.
   void Reserve(int64_t count) {
-    const size_t bytes = out_->size() + static_cast<size_t>(count / 8) + 16;
+    const size_t bytes = out_->size() + filled_ + static_cast<size_t>(count / 8) + 16;
     if (bytes > out_->capacity()) out_->reserve(std::max(bytes, 2 * out_->size()));
   }
 
   // The first `count` bits of `bytes`, of which whole groups of eight can be read. The bits behind them do not matter.
   void PutBits(const char* bytes, int64_t count) {
+    Flush();
+    if (used_ == 0) {
+      FetchAheadToWrite(out_->data() + out_->size(), count / 8);
+      out_->append(bytes, 8 * (count / 64));
+      bytes += 8 * (count / 64);
+      count %= 64;
+    }
     const size_t at = out_->size();
     out_->resize(at + 8 * (count / 64));
     char* to = &(*out_)[at];
@@ -102,14 +103,22 @@ class BitWriter {
 
   // Pads with zeros to a whole byte.
   void Finish() {
+    Flush();
     for (; used_ > 0; used_ -= 8, word_ >>= 8) out_->push_back(static_cast<char>(word_ & 0xff));
     used_ = 0;
   }
 
  private:
+  void Flush() {
+    out_->append(buffer_, filled_);
+    filled_ = 0;
+  }
+
   std::string* const out_;
-  uint64_t word_ = 0;  // bits not yet in out_, the first in the lowest place
+  uint64_t word_ = 0;  // bits not yet in the buffer, the first in the lowest place
   int used_ = 0;       // how many; below 32 between calls
+  size_t filled_ = 0;  // bytes of the buffer
+  char buffer_[256];   // what is not yet in out_: a string is slow at taking four bytes at a time
 };
 
 // Reads bits of a string and never looks past its end. Not thread-safe; the bytes must outlive the reader. Copies are
@@ -161,17 +170,19 @@ class BitReader {
   // Whether what remains is the padding of Finish: fewer than 8 bits, all zero.
   bool AtPaddedEnd() const { return remaining() == 0 || (remaining() < 8 && Window() == 0); }
 
-  // The bits from the cursor on, at least 57 of them, with zeros past the end.
-  uint64_t Window() const {
-    const uint64_t byte = position_ / 8;
+  // The bits from the cursor on, at least kWindow of them, with zeros past the end.
+  static constexpr int kWindow = 57;
+  uint64_t Window() const { return WindowAt(position_); }
+  // Those from `position` on, which may lie past the end.
+  uint64_t WindowAt(uint64_t position) const {
+    const uint64_t byte = position / 8;
     uint64_t word = 0;
-    const uint64_t left = bytes_.size() - byte;
-    if (left >= 8) {
+    if (byte + 8 <= bytes_.size()) {
       std::memcpy(&word, bytes_.data() + byte, 8);
-    } else {
-      std::memcpy(&word, bytes_.data() + byte, left);
+    } else if (byte < bytes_.size()) {
+      std::memcpy(&word, bytes_.data() + byte, bytes_.size() - byte);
     }
-    return le64toh(word) >> (position_ % 8);
+    return word >> (position % 8);
   }
 
  private:

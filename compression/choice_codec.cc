@@ -25,12 +25,13 @@ EncodeScratch* ScratchOf(const Codec& codec, int64_t choice, EncodeScratch* scra
   auto& kept = static_cast<ChoiceScratch&>(*scratch);
   if (kept.choice != choice) kept.of_choice = codec.NewScratch();
   kept.choice = choice;
+  kept.of_choice->spent = std::move(kept.spent);
   return kept.of_choice.get();
 }
 
-std::string WithHeader(int64_t choice, absl::string_view message) {
+std::string WithHeader(int64_t choice, std::string message) {
   const char header[kHeader] = {kFormat, static_cast<char>(static_cast<uint8_t>(choice))};
-  return absl::StrCat(absl::string_view(header, kHeader), message);
+  return std::move(message.insert(0, header, kHeader));
 }
 
 }  // namespace
@@ -84,15 +85,15 @@ absl::StatusOr<ChoiceCodec::Picked> ChoiceCodec::Pick(const EncodeOptions& optio
 
 absl::StatusOr<std::string> ChoiceCodec::Encode(absl::Span<const float> update, const EncodeOptions& options) const {
   TERSE_ASSIGN_OR_RETURN(const Picked picked, Pick(options));
-  TERSE_ASSIGN_OR_RETURN(const std::string message, picked.codec->Encode(update, picked.options));
-  return WithHeader(options.choice, message);
+  TERSE_ASSIGN_OR_RETURN(std::string message, picked.codec->Encode(update, picked.options));
+  return WithHeader(options.choice, std::move(message));
 }
 
 absl::StatusOr<std::string> ChoiceCodec::AddAndEncode(absl::Span<const float> residual, absl::Span<float> delta,
                                                       const EncodeOptions& options) const {
   TERSE_ASSIGN_OR_RETURN(const Picked picked, Pick(options));
-  TERSE_ASSIGN_OR_RETURN(const std::string message, picked.codec->AddAndEncode(residual, delta, picked.options));
-  return WithHeader(options.choice, message);
+  TERSE_ASSIGN_OR_RETURN(std::string message, picked.codec->AddAndEncode(residual, delta, picked.options));
+  return WithHeader(options.choice, std::move(message));
 }
 
 absl::StatusOr<int64_t> ChoiceCodec::CostBits(absl::Span<const float> update, const EncodeOptions& options) const {
@@ -141,14 +142,14 @@ absl::StatusOr<const Codec*> ChoiceCodec::NamedForPacking(absl::string_view mess
 
 absl::StatusOr<std::string> ChoiceCodec::Pack(absl::string_view message, const UpdateHistory& history) const {
   TERSE_ASSIGN_OR_RETURN(const Codec* const codec, NamedForPacking(message));
-  TERSE_ASSIGN_OR_RETURN(const std::string packed, codec->Pack(message.substr(kHeader), history));
-  return WithHeader(ChoiceOf(message), packed);
+  TERSE_ASSIGN_OR_RETURN(std::string packed, codec->Pack(message.substr(kHeader), history));
+  return WithHeader(ChoiceOf(message), std::move(packed));
 }
 
 absl::StatusOr<std::string> ChoiceCodec::Unpack(absl::string_view packed, const UpdateHistory& history) const {
   TERSE_ASSIGN_OR_RETURN(const Codec* const codec, NamedForPacking(packed));
-  TERSE_ASSIGN_OR_RETURN(const std::string message, codec->Unpack(packed.substr(kHeader), history));
-  return WithHeader(ChoiceOf(packed), message);
+  TERSE_ASSIGN_OR_RETURN(std::string message, codec->Unpack(packed.substr(kHeader), history));
+  return WithHeader(ChoiceOf(packed), std::move(message));
 }
 
 absl::Status ChoiceCodec::AddToHistory(absl::string_view message, UpdateHistory* history) const {

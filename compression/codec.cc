@@ -4,6 +4,8 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "compression/fetch_ahead.h"
+#include "compression/quantize_kernels.h"
 #include "core/status.h"
 
 namespace terse {
@@ -11,6 +13,7 @@ namespace {
 
 // Far enough ahead that a cache line from main memory is there in time.
 constexpr int64_t kPrefetchAhead = 24;
+constexpr int64_t kFloatsOfLine = 16;
 
 // Calls `visit(run)` for every run of the message.
 template <typename Visit>
@@ -34,8 +37,18 @@ absl::Status NothingToPack(const Codec& codec) {
 }  // namespace
 
 void AddRun(const DecodedRun& run, float scale, int64_t base, float* accumulator) {
-  if (run.positions == nullptr) return AddRunNear(run, scale, base, accumulator);
   const int64_t shift = run.begin - base;
+  if (run.positions == nullptr) {
+    FetchAheadToWrite(accumulator + shift, run.count * static_cast<int64_t>(sizeof(float)));
+    return AddRunNear(run, scale, base, accumulator);
+  }
+  if (run.count == 0) return;
+  const int64_t span = int64_t{run.positions[run.count - 1]} - run.positions[0] + 1;
+  if (span <= kFloatsOfLine * run.count) {
+    // Most lines are touched: it takes less to fetch all of them.
+    FetchAheadToWrite(accumulator + shift + run.positions[0], span * static_cast<int64_t>(sizeof(float)));
+    return AddRunNear(run, scale, base, accumulator);
+  }
   for (int64_t done = 0; done < run.count; done += kPrefetchAhead) {
     const int64_t end = std::min(run.count, done + 2 * kPrefetchAhead);
     for (int64_t i = done + (done == 0 ? 0 : kPrefetchAhead); i < end; ++i) {
@@ -52,7 +65,7 @@ void AddRun(const DecodedRun& run, float scale, int64_t base, float* accumulator
 void AddRunNear(const DecodedRun& run, float scale, int64_t base, float* accumulator) {
   const int64_t shift = run.begin - base;
   if (run.positions == nullptr) {
-    for (int64_t i = 0; i < run.count; ++i) accumulator[shift + i] += scale * run.values[i];
+    GetQuantizeKernels().add_scaled(run.values, run.count, scale, accumulator + shift);
   } else if (run.common) {
     const float term = scale * run.values[0];
     for (int64_t i = 0; i < run.count; ++i) accumulator[shift + run.positions[i]] += term;

@@ -31,6 +31,10 @@ struct CodecKey {
 class EncodeScratch {
  public:
   virtual ~EncodeScratch() = default;
+
+  // A message that is of no more use, or nothing: the next message takes its memory. To get fresh memory for a message
+  // as large as the model takes the system several times as long as writing it.
+  std::string spent;
 };
 
 struct EncodeOptions {
@@ -122,8 +126,8 @@ class Codec {
   // byte and the padding, and the buffers behind that. Errors as Encode.
   virtual absl::StatusOr<int64_t> CostBits(absl::Span<const float> update, const EncodeOptions& options = {}) const = 0;
 
-  // Scratch for EncodeOptions; null for a codec that has no use for it.
-  virtual std::unique_ptr<EncodeScratch> NewScratch() const { return nullptr; }
+  // Scratch for EncodeOptions.
+  virtual std::unique_ptr<EncodeScratch> NewScratch() const { return std::make_unique<EncodeScratch>(); }
 
   // A cursor at the first element. INVALID_ARGUMENT for a message of another format or with a broken header.
   virtual absl::StatusOr<std::unique_ptr<UpdateCursor>> Open(absl::string_view message) const = 0;

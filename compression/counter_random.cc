@@ -1,5 +1,9 @@
 #include "compression/counter_random.h"
 
+#include <algorithm>
+
+#include "compression/philox_kernels.h"
+
 namespace terse {
 namespace {
 
@@ -17,17 +21,6 @@ uint32_t High(uint64_t word) { return static_cast<uint32_t>(word >> 32); }
 
 }  // namespace
 
-std::array<uint32_t, 4> Philox4x32(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key) {
-  for (int round = 0; round < 10; ++round) {
-    const uint64_t a = uint64_t{0xd2511f53u} * counter[0];
-    const uint64_t b = uint64_t{0xcd9e8d57u} * counter[2];
-    counter = {High(b) ^ counter[1] ^ key[0], Low(b), High(a) ^ counter[3] ^ key[1], Low(a)};
-    key[0] += 0x9e3779b9u;
-    key[1] += 0xbb67ae85u;
-  }
-  return counter;
-}
-
 CounterRandom::CounterRandom(const CodecKey& key, int64_t tensor) {
   const uint64_t run = Mix(key.run + kGoldenRatio);
   const uint64_t encoding = Mix(Mix(key.round + kGoldenRatio) + key.client);
@@ -35,21 +28,23 @@ CounterRandom::CounterRandom(const CodecKey& key, int64_t tensor) {
   counter_ = {0, static_cast<uint32_t>(tensor), Low(encoding), High(encoding)};
 }
 
-std::array<uint32_t, 4> CounterRandom::Block(int64_t block) const {
+std::array<uint32_t, 4> CounterRandom::CounterOf(int64_t block) const {
   std::array<uint32_t, 4> counter = counter_;
   counter[0] = static_cast<uint32_t>(block);
-  return Philox4x32(counter, key_);
+  return counter;
 }
 
 void CounterRandom::Fill(int64_t first, absl::Span<uint32_t> words) const {
-  std::array<uint32_t, 4> block = Block(first / 4);
-  for (size_t i = 0; i < words.size(); ++i) {
-    const int64_t index = first + static_cast<int64_t>(i);
-    if (i > 0 && index % 4 == 0) block = Block(index / 4);
-    words[i] = block[index % 4];
-  }
+  // Whole blocks between words that begin or end in the middle of one.
+  const size_t before = std::min(words.size(), static_cast<size_t>((4 - first % 4) % 4));
+  for (size_t i = 0; i < before; ++i) words[i] = At(first + static_cast<int64_t>(i));
+  const absl::Span<uint32_t> rest = words.subspan(before);
+  const int64_t begin = first + static_cast<int64_t>(before);
+  const size_t whole = rest.size() / 4 * 4;
+  GetPhiloxKernel()(CounterOf(begin / 4), key_, static_cast<int64_t>(whole / 4), rest.data());
+  for (size_t i = whole; i < rest.size(); ++i) rest[i] = At(begin + static_cast<int64_t>(i));
 }
 
-uint32_t CounterRandom::At(int64_t index) const { return Block(index / 4)[index % 4]; }
+uint32_t CounterRandom::At(int64_t index) const { return PhiloxBlock(CounterOf(index / 4), key_)[index % 4]; }
 
 }  // namespace terse

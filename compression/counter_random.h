@@ -12,9 +12,6 @@
 
 namespace terse {
 
-// The block of four words at `counter` under `key`, after ten rounds.
-std::array<uint32_t, 4> Philox4x32(std::array<uint32_t, 4> counter, std::array<uint32_t, 2> key);
-
 // The draws for one tensor of one encoding. The generator's key is the run; a counter holds, in its four words, the
 // number of the block, the tensor, and 64 bits that mix round and client (SplitMix64). Immutable, safe to share.
 class CounterRandom {
@@ -28,7 +25,7 @@ class CounterRandom {
   uint32_t At(int64_t index) const;
 
  private:
-  std::array<uint32_t, 4> Block(int64_t block) const;
+  std::array<uint32_t, 4> CounterOf(int64_t block) const;
 
   std::array<uint32_t, 2> key_;
   std::array<uint32_t, 4> counter_;

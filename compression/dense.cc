@@ -1,9 +1,11 @@
 #include "compression/dense.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
+#include "compression/quantize_kernels.h"
 
 namespace terse {
 
@@ -50,16 +52,11 @@ CodecTraits DenseCodec::traits() const {
 
 void DenseCodec::Quantize(const Header& /*header*/, absl::Span<const float> values, const uint32_t* /*draws*/,
                           uint32_t* symbols) const {
-  for (size_t i = 0; i < values.size(); ++i) symbols[i] = FloatBits(values[i]);
+  std::memcpy(symbols, values.data(), values.size() * sizeof(float));
 }
 
 bool DenseCodec::Dequantize(const Header& /*header*/, absl::Span<const uint32_t> symbols, float* values) const {
-  uint32_t bad = 0;
-  for (size_t i = 0; i < symbols.size(); ++i) {
-    bad |= static_cast<uint32_t>(MagnitudeBits(symbols[i]) >= kInfinityBits);
-    values[i] = FloatFromBits(symbols[i]);
-  }
-  return bad == 0;
+  return GetQuantizeKernels().from_floats(symbols.data(), static_cast<int64_t>(symbols.size()), values);
 }
 
 }  // namespace terse

@@ -1,7 +1,10 @@
 #include "compression/ef_signsgd.h"
 
+#include <algorithm>
+
 #include "absl/memory/memory.h"
 #include "compression/exact_math.h"
+#include "compression/quantize_kernels.h"
 #include "core/status.h"
 
 namespace terse {
@@ -19,20 +22,21 @@ CodecTraits EfSignSgdCodec::traits() const {
 }
 
 QuantizedCodec::Header EfSignSgdCodec::Measure(absl::Span<const float> bucket) const {
-  const double sum =
-      LaneSum(bucket, [](float value) { return static_cast<double>(FloatFromBits(MagnitudeBits(FloatBits(value)))); });
-  return {NearestFloat(sum / static_cast<double>(bucket.size()))};
+  return {NearestFloat(SumOfMagnitudes(bucket) / static_cast<double>(bucket.size()))};
 }
 
 void EfSignSgdCodec::Quantize(const Header& header, absl::Span<const float> values, const uint32_t* /*draws*/,
                               uint32_t* symbols) const {
-  const bool scaled = header[0] != 0;
-  for (size_t i = 0; i < values.size(); ++i) symbols[i] = scaled & (values[i] < 0);
+  if (header[0] == 0) {
+    std::fill_n(symbols, values.size(), 0);
+    return;
+  }
+  GetQuantizeKernels().signs(values.data(), static_cast<int64_t>(values.size()), symbols);
 }
 
 bool EfSignSgdCodec::Dequantize(const Header& header, absl::Span<const uint32_t> symbols, float* values) const {
-  const float scale = header[0];
-  for (size_t i = 0; i < symbols.size(); ++i) values[i] = symbols[i] == 0 ? scale : -scale;
+  const float table[3] = {header[0], -header[0], -header[0]};
+  GetQuantizeKernels().from_table(symbols.data(), static_cast<int64_t>(symbols.size()), table, values);
   return true;
 }
 

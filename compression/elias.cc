@@ -55,10 +55,9 @@ class EliasCoder final : public PositionCoder {
   absl::string_view name() const override { return Code::kName; }
 
   int64_t Bits(absl::Span<const uint32_t> positions, int64_t) const override {
-    int64_t counts[kMaxLog + 1] = {};
-    ForEachGap(positions, [&](uint32_t zeros) { ++counts[FloorLog2(zeros + 1)]; });
+    const auto counts = CountGaps<kMaxLog + 1>(positions, [](uint32_t zeros) { return FloorLog2(zeros + 1); });
     int64_t bits = 0;
-    for (int log = 0; log <= kMaxLog; ++log) bits += counts[log] * Code::Length(log);
+    for (int log = 0; log <= kMaxLog; ++log) bits += int64_t{counts[log]} * Code::Length(log);
     return bits;
   }
 
@@ -75,7 +74,21 @@ class EliasCoder final : public PositionCoder {
   }
 };
 
+// A gap of a class has at least as many zeros as the class's first.
+template <typename Code>
+int64_t LeastBits(const GapClassCounts& counts) {
+  int64_t bits = 0;
+  for (int c = 0; c < kGapClasses; ++c) {
+    const int log = c < 2 ? c : c / 2;  // of one more than those zeros, rounded down
+    bits += int64_t{counts[c]} * Code::Length(log);
+  }
+  return bits;
+}
+
 }  // namespace
+
+int64_t EliasGammaLeastBits(const GapClassCounts& counts) { return LeastBits<EliasGamma>(counts); }
+int64_t EliasDeltaLeastBits(const GapClassCounts& counts) { return LeastBits<Delta>(counts); }
 
 const PositionCoder& EliasGammaCoder() {
   static const EliasCoder<EliasGamma> coder;

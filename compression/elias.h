@@ -6,9 +6,16 @@
 #ifndef TERSE_COMPRESSION_ELIAS_H_
 #define TERSE_COMPRESSION_ELIAS_H_
 
+#include <cstdint>
+
+#include "compression/gap_class.h"
 #include "compression/position_coder.h"
 
 namespace terse {
+
+// Returns a number of bits that positions with such gaps take at least.
+int64_t EliasGammaLeastBits(const GapClassCounts& counts);
+int64_t EliasDeltaLeastBits(const GapClassCounts& counts);
 
 // The coders "elias_gamma" and "elias_delta". Contract: PositionCoder's. No header; N > 30 is refused.
 const PositionCoder& EliasGammaCoder();

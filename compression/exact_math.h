@@ -3,7 +3,6 @@
 #ifndef TERSE_COMPRESSION_EXACT_MATH_H_
 #define TERSE_COMPRESSION_EXACT_MATH_H_
 
-#include <algorithm>
 #include <cstdint>
 #include <limits>
 
@@ -13,6 +12,11 @@
 namespace terse {
 
 constexpr float kLargestFloat = std::numeric_limits<float>::max();
+
+// The total of the partial sums of LaneSum.
+inline double TotalOfLanes(const double (&sums)[8]) {
+  return ((sums[0] + sums[4]) + (sums[2] + sums[6])) + ((sums[1] + sums[5]) + (sums[3] + sums[7]));
+}
 
 // The sum of term(value), a double, over all values: eight partial sums, element i in sum i mod 8, each in index order;
 // then ((s0 + s4) + (s2 + s6)) + ((s1 + s5) + (s3 + s7)).
@@ -24,15 +28,22 @@ double LaneSum(absl::Span<const float> values, Term term) {
     for (size_t lane = 0; lane < 8; ++lane) sums[lane] += term(values[i + lane]);
   }
   for (size_t i = whole; i < values.size(); ++i) sums[i - whole] += term(values[i]);
-  return ((sums[0] + sums[4]) + (sums[2] + sums[6])) + ((sums[1] + sums[5]) + (sums[3] + sums[7]));
+  return TotalOfLanes(sums);
 }
 
-// The largest magnitude of finite values; 0 for none.
-inline float LargestMagnitude(absl::Span<const float> values) {
-  uint32_t largest = 0;
-  for (float value : values) largest = std::max(largest, MagnitudeBits(FloatBits(value)));
-  return FloatFromBits(largest);
-}
+// LaneSum of the magnitudes and of the squares.
+double SumOfMagnitudes(absl::Span<const float> values);
+double SumOfSquares(absl::Span<const float> values);
+
+// The largest magnitude; 0 for no values; NaN or infinity when there is one among them.
+float LargestMagnitude(absl::Span<const float> values);
+
+// Both in one pass.
+struct Magnitudes {
+  float largest = 0;
+  double sum = 0;
+};
+Magnitudes MagnitudesOf(absl::Span<const float> values);
 
 // The float nearest to value >= 0, ties to even, and the largest finite one beyond the range.
 inline float NearestFloat(double value) {

@@ -72,6 +72,7 @@ absl::StatusOr<std::string> Feedback::Accumulate(std::vector<float>* delta, cons
 absl::Status Feedback::Settle(bool applied) {
   if (!pending()) return absl::FailedPreconditionError("no update is pending, so there is nothing to settle");
   TERSE_RETURN_IF_ERROR(TakeOut(applied ? pending_ : absl::string_view()));
+  scratch_->spent = std::move(pending_);
   pending_.clear();
   return absl::OkStatus();
 }

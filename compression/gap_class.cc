@@ -10,7 +10,7 @@ namespace terse {
 namespace {
 
 constexpr char kName[] = "gap_class";
-constexpr int kClasses = 62;
+constexpr int kClasses = kGapClasses;
 constexpr int kLastClassBits = 6;
 constexpr int kLevelBits = 4;
 constexpr int kMaxLevel = 15;
@@ -21,23 +21,19 @@ constexpr int kWordBits = 16;
 constexpr uint32_t kLowest = 1 << kWordBits;
 constexpr int kStateBits = 32;
 
-struct GapClass {
-  explicit GapClass(uint32_t zeros) {
-    if (zeros < 4) {
-      number = static_cast<int>(zeros);
-      extra = 0;
-    } else {
-      extra = 30 - __builtin_clz(zeros);
-      number = 2 * extra + static_cast<int>(zeros >> extra);
-    }
-  }
+// The low bits of a gap that its class leaves open.
+int ExtraBits(int number) { return std::max(number, 2) / 2 - 1; }
 
+struct GapClass {
+  explicit GapClass(uint32_t zeros)
+      : extra(30 - __builtin_clz(zeros | 2)), number(2 * extra + static_cast<int>(zeros >> extra)) {}
+
+  int extra;
   int number;
-  int extra;  // the low bits of `zeros` that the class leaves open
 };
 
-using Counts = std::array<uint32_t, kClasses>;
-using Levels = std::array<uint8_t, kClasses>;
+using Counts = GapClassCounts;
+using Levels = GapClassLevels;
 
 // Returns 2, 3, 4, 6, 8, 12, ..., 256 for levels 1 to 15, and 0 for level 0.
 uint32_t Weight(int level) {
@@ -91,49 +87,70 @@ int LastClass(const Levels& levels) {
   return last;
 }
 
-struct Plan {
-  Levels levels;
-  int64_t extra_bits = 0;
-};
-
-Plan MakePlan(absl::Span<const uint32_t> positions) {
-  Counts counts{};
-  Plan plan;
-  ForEachGap(positions, [&](uint32_t zeros) {
-    const GapClass gap(zeros);
-    ++counts[gap.number];
-    plan.extra_bits += gap.extra;
-  });
-  plan.levels = ChooseLevels(counts);
-  return plan;
-}
-
 int64_t HeaderBits(const Levels& levels) { return kLastClassBits + kLevelBits * (LastClass(levels) + 1) + kStateBits; }
 
-// Takes the classes in, the last one first; calls give(index, word) for the words that the reader takes back after the
-// class at that index. Returns the state that the reader starts with.
-template <typename Give>
-uint32_t EncodeClasses(absl::Span<const uint32_t> positions, const Table& table, Give give) {
-  uint32_t state = kLowest;
-  for (size_t i = positions.size(); i-- > 0;) {
-    const uint32_t zeros = i == 0 ? positions[0] : positions[i] - positions[i - 1] - 1;
-    const Interval interval = table[GapClass(zeros).number];
-    if (state >= uint64_t{interval.frequency} << (kStateBits - kScaleBits)) {
-      give(i, state & (kLowest - 1));
-      state >>= kWordBits;
-    }
-    state = (state / interval.frequency << kScaleBits) + state % interval.frequency + interval.begin;
+// How the encoder takes in one class.
+struct Step {
+  uint64_t limit;       // a state of at least this gives a word first, and is below it then
+  uint64_t reciprocal;  // 2^kReciprocalBits / frequency, rounded up
+  uint32_t complement;  // kScale - frequency
+  uint32_t begin;
+};
+
+// The product of a state below frequency << (kStateBits - kScaleBits) and the reciprocal fits in 64 bits, and rounding
+// up makes it too large by less than 1 / frequency: its upper bits are the quotient.
+constexpr int kReciprocalBits = 64 - (kStateBits - kScaleBits);
+
+std::array<Step, kClasses> MakeSteps(const Table& table) {
+  std::array<Step, kClasses> steps{};
+  for (int c = 0; c < kClasses; ++c) {
+    const uint32_t frequency = table[c].frequency;
+    if (frequency == 0) continue;
+    steps[c] = {uint64_t{frequency} << (kStateBits - kScaleBits),
+                ((uint64_t{1} << kReciprocalBits) + frequency - 1) / frequency, kScale - frequency, table[c].begin};
   }
-  return state;
+  return steps;
 }
 
-// The entry that the reader looks up under the low bits of its state.
-struct Slot {
-  uint16_t frequency;
-  uint16_t offset;  // in the class's interval
-  uint8_t number;
-  uint8_t extra;
-  uint8_t mantissa;  // `zeros` above the extra bits
+// Marks a word that is there, above its bits.
+constexpr uint32_t kWordFlag = 1u << kWordBits;
+
+// Takes the classes in, the last one first, and fills `words` with the words that the reader takes back after each: 0
+// for none, else kWordFlag and the word. Adds their number to *number. Returns the state that the reader starts with.
+uint32_t EncodeClasses(absl::Span<const uint32_t> positions, const Table& table, uint32_t* words, int64_t* number) {
+  const std::array<Step, kClasses> steps = MakeSteps(table);
+  uint64_t state = kLowest;
+  for (size_t i = positions.size(); i-- > 0;) {
+    const uint32_t zeros = i == 0 ? positions[0] : positions[i] - positions[i - 1] - 1;
+    const Step& step = steps[GapClass(zeros).number];
+    // Not a branch, which would often be guessed wrong.
+    const uint32_t gives = static_cast<uint32_t>(state >= step.limit);
+    words[i] = (0 - gives) & (kWordFlag | static_cast<uint32_t>(state & (kWordFlag - 1)));
+    *number += gives;
+    state >>= gives * kWordBits;
+    const uint64_t quotient = state * step.reciprocal >> kReciprocalBits;
+    state += quotient * step.complement + step.begin;
+  }
+  return static_cast<uint32_t>(state);
+}
+
+// What the reader looks up under the low bits of its state, in one word, so that the table leaves room in the
+// first-level cache: the class's frequency, the offset in the class's interval, and the class.
+class Slot {
+ public:
+  Slot() = default;
+  Slot(uint32_t frequency, uint32_t offset, int number)
+      : word_(frequency << (kScaleBits + kNumberBits) | offset << kNumberBits | static_cast<uint32_t>(number)) {}
+
+  uint32_t frequency() const { return word_ >> (kScaleBits + kNumberBits); }
+  uint32_t offset() const { return word_ >> kNumberBits & (kScale - 1); }
+  int number() const { return static_cast<int>(word_ & ((1u << kNumberBits) - 1)); }
+
+ private:
+  static constexpr int kNumberBits = 6;
+  static_assert(kClasses <= 1 << kNumberBits && kNumberBits + 2 * kScaleBits + 1 <= 32, "a slot is one word");
+
+  uint32_t word_ = 0;
 };
 using Slots = std::array<Slot, kScale>;
 
@@ -142,11 +159,7 @@ std::shared_ptr<const Slots> MakeSlots(const Levels& levels) {
   auto slots = std::make_shared<Slots>();
   Slot* slot = slots->data();
   for (int c = 0; c < kClasses; ++c) {
-    const int extra = c < 4 ? 0 : c / 2 - 1;
-    for (uint32_t offset = 0; offset < table[c].frequency; ++offset) {
-      *slot++ = {static_cast<uint16_t>(table[c].frequency), static_cast<uint16_t>(offset), static_cast<uint8_t>(c),
-                 static_cast<uint8_t>(extra), static_cast<uint8_t>(c - 2 * extra)};
-    }
+    for (uint32_t offset = 0; offset < table[c].frequency; ++offset) *slot++ = Slot(table[c].frequency, offset, c);
   }
   return slots;
 }
@@ -162,14 +175,17 @@ class GapClassSource {
     BitReader stream = stream_;
     for (uint32_t& gap : zeros) {
       const Slot slot = slots[state % kScale];
-      ++counts_[slot.number];
-      state = slot.frequency * (state >> kScaleBits) + slot.offset;
+      const int number = slot.number();
+      const int extra = ExtraBits(number);
+      ++counts_[number];
+      state = slot.frequency() * (state >> kScaleBits) + slot.offset();
       uint64_t window = stream.Window();  // a word and the extra bits take at most 45 of its 57 bits
       const int taken = state < kLowest ? kWordBits : 0;
       state = taken != 0 ? state << kWordBits | (window & (kLowest - 1)) : state;
       window >>= taken;
-      if (!stream.Skip(taken + slot.extra)) return PositionsEndEarly(kName);
-      gap = (uint32_t{slot.mantissa} << slot.extra) + static_cast<uint32_t>(window & ((1u << slot.extra) - 1));
+      if (!stream.Skip(taken + extra)) return PositionsEndEarly(kName);
+      const uint32_t open = static_cast<uint32_t>(window) & ((uint32_t{1} << extra) - 1);
+      gap = (static_cast<uint32_t>(number - 2 * extra) << extra) + open;
     }
     state_ = state;
     stream_ = stream;
@@ -195,10 +211,7 @@ class Coder final : public PositionCoder {
   absl::string_view name() const override { return kName; }
 
   int64_t Bits(absl::Span<const uint32_t> positions, int64_t) const override {
-    const Plan plan = MakePlan(positions);
-    int64_t words = 0;
-    EncodeClasses(positions, MakeTable(plan.levels), [&](size_t, uint32_t) { ++words; });
-    return HeaderBits(plan.levels) + words * kWordBits + plan.extra_bits;
+    return GapClassCoding(positions).bits();
   }
 
   // A class of frequency 1 takes log2(kScale) bits and less than a tenth for the state's rounding.
@@ -208,22 +221,7 @@ class Coder final : public PositionCoder {
   }
 
   void Put(absl::Span<const uint32_t> positions, int64_t, BitWriter* writer) const override {
-    const Levels levels = MakePlan(positions).levels;
-    constexpr uint32_t kNoWord = kLowest;
-    std::vector<uint32_t> words(positions.size(), kNoWord);
-    const uint32_t state =
-        EncodeClasses(positions, MakeTable(levels), [&](size_t index, uint32_t word) { words[index] = word; });
-    const int last = LastClass(levels);
-    writer->Put(last, kLastClassBits);
-    for (int c = 0; c <= last; ++c) writer->Put(levels[c], kLevelBits);
-    writer->Put(state, kStateBits);
-    const uint32_t* word = words.data();
-    ForEachGap(positions, [&](uint32_t zeros) {
-      if (*word != kNoWord) writer->Put(*word, kWordBits);
-      ++word;
-      const int extra = GapClass(zeros).extra;
-      writer->Put(zeros & ((uint32_t{1} << extra) - 1), extra);
-    });
+    GapClassCoding(positions).Put(writer);
   }
 
   absl::StatusOr<std::unique_ptr<PositionReader>> Open(int64_t, int64_t size, const BitReader& stream) const override {
@@ -248,6 +246,34 @@ class Coder final : public PositionCoder {
 };
 
 }  // namespace
+
+GapClassCoding::GapClassCoding(absl::Span<const uint32_t> positions)
+    : positions_(positions),
+      counts_(CountGaps<kClasses>(positions, [](uint32_t zeros) { return GapClass(zeros).number; })),
+      levels_(ChooseLevels(counts_)),
+      words_(positions.size()) {
+  int64_t words = 0;
+  state_ = EncodeClasses(positions, MakeTable(levels_), words_.data(), &words);
+  bits_ = HeaderBits(levels_) + words * kWordBits;
+  for (int c = 0; c < kClasses; ++c) bits_ += int64_t{counts_[c]} * ExtraBits(c);
+}
+
+void GapClassCoding::Put(BitWriter* writer) const {
+  writer->Reserve(bits_);
+  const int last = LastClass(levels_);
+  writer->Put(last, kLastClassBits);
+  for (int c = 0; c <= last; ++c) writer->Put(levels_[c], kLevelBits);
+  writer->Put(state_, kStateBits);
+  const uint32_t* word = words_.data();
+  ForEachGap(positions_, [&](uint32_t zeros) {
+    const int extra = GapClass(zeros).extra;
+    const int taken = static_cast<int>(*word >> kWordBits) * kWordBits;
+    const uint64_t both = (*word & (kWordFlag - 1)) | uint64_t{zeros & ((uint32_t{1} << extra) - 1)} << taken;
+    ++word;
+    writer->Put(both & 0xffffffffu, std::min(taken + extra, 32));
+    if (taken + extra > 32) writer->Put(both >> 32, taken + extra - 32);
+  });
+}
 
 const PositionCoder& GapClassCoder() {
   static const Coder coder;

@@ -13,9 +13,39 @@
 #ifndef TERSE_COMPRESSION_GAP_CLASS_H_
 #define TERSE_COMPRESSION_GAP_CLASS_H_
 
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "absl/types/span.h"
+#include "compression/bit_stream.h"
 #include "compression/position_coder.h"
 
 namespace terse {
+
+constexpr int kGapClasses = 62;
+using GapClassCounts = std::array<uint32_t, kGapClasses>;
+using GapClassLevels = std::array<uint8_t, kGapClasses>;
+
+// The coding of some positions: made once, for who wants to know its bits before it writes them. `positions` must
+// outlive it. Takes four bytes a position.
+class GapClassCoding {
+ public:
+  explicit GapClassCoding(absl::Span<const uint32_t> positions);
+
+  int64_t bits() const { return bits_; }
+  // The number of gaps in each class.
+  const GapClassCounts& counts() const { return counts_; }
+  void Put(BitWriter* writer) const;
+
+ private:
+  absl::Span<const uint32_t> positions_;
+  GapClassCounts counts_;
+  GapClassLevels levels_;
+  std::vector<uint32_t> words_;  // what the state gives before each position
+  uint32_t state_ = 0;
+  int64_t bits_ = 0;
+};
 
 // The coder "gap_class": the number of the last class used (6 bits), the levels of classes 0 to that one, the rANS
 // state (32 bits), then for each position the 16 bits that the state takes in, if it does, and the bits within the

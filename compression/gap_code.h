@@ -3,6 +3,8 @@
 #ifndef TERSE_COMPRESSION_GAP_CODE_H_
 #define TERSE_COMPRESSION_GAP_CODE_H_
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <utility>
@@ -24,6 +26,21 @@ void ForEachGap(absl::Span<const uint32_t> positions, Visit visit) {
     visit(position - next);
     next = position + 1;
   }
+}
+
+// Counts the gaps by class_of(zeros), which is below kClasses.
+template <size_t kClasses, typename ClassOf>
+std::array<uint32_t, kClasses> CountGaps(absl::Span<const uint32_t> positions, ClassOf class_of) {
+  // Neighbours count in different places, because a count waits for the one before of the same place.
+  constexpr uint32_t kPlaces = 4;
+  uint32_t places[kClasses][kPlaces] = {};
+  uint32_t place = 0;
+  ForEachGap(positions, [&](uint32_t zeros) { ++places[class_of(zeros)][place++ % kPlaces]; });
+  std::array<uint32_t, kClasses> counts = {};
+  for (size_t c = 0; c < kClasses; ++c) {
+    for (const uint32_t count : places[c]) counts[c] += count;
+  }
+  return counts;
 }
 
 // An upper bound of the bits of 1..count gaps in a tensor of `size` elements, for a code that spends cost(n) bits on a

@@ -11,11 +11,19 @@ constexpr char kName[] = "golomb";
 
 struct Golomb {
   explicit Golomb(int64_t parameter)
-      : m(static_cast<uint32_t>(parameter)), width(31 - __builtin_clz(m)), short_ones((uint32_t{2} << width) - m) {}
+      : m(static_cast<uint32_t>(parameter)), width(31 - __builtin_clz(m)), short_ones((uint32_t{2} << width) - m),
+        shift(32 + width),
+        reciprocal(((uint64_t{1} << shift) + m - 1) / m) {}
+
+  // zeros / m, for zeros < 2^31, by a multiplication: the product with `reciprocal`, which is at most 2^32, is too large
+  // by less than 1 / m of a quotient.
+  uint32_t Quotient(uint32_t zeros) const { return static_cast<uint32_t>(zeros * reciprocal >> shift); }
 
   uint32_t m;
   int width;            // of the fixed part of a remainder
   uint32_t short_ones;  // u: fixed parts below it are the whole remainder
+  int shift;
+  uint64_t reciprocal;  // 2^shift / m, rounded up
 };
 
 struct Remainder {
@@ -70,8 +78,8 @@ class Coder final : public PositionCoder {
     const Golomb code(GolombParameter(positions.size(), size));
     int64_t bits = static_cast<int64_t>(positions.size()) * (code.width + 1);
     ForEachGap(positions, [&](uint32_t zeros) {
-      const uint32_t q = zeros / code.m;
-      bits += q + (zeros - q * code.m >= code.short_ones ? 1 : 0);
+      const uint32_t q = code.Quotient(zeros);
+      bits += q + static_cast<uint32_t>(zeros - q * code.m >= code.short_ones);
     });
     return bits;
   }
@@ -89,10 +97,13 @@ class Coder final : public PositionCoder {
 
   void Put(absl::Span<const uint32_t> positions, int64_t size, BitWriter* writer) const override {
     const Golomb code(GolombParameter(positions.size(), size));
-    ForEachGap(positions, [&](uint32_t zeros) { writer->Put(Remainder(code, zeros % code.m).fixed, code.width); });
     ForEachGap(positions, [&](uint32_t zeros) {
-      writer->PutUnary(zeros / code.m);
-      const Remainder remainder(code, zeros % code.m);
+      writer->Put(Remainder(code, zeros - code.Quotient(zeros) * code.m).fixed, code.width);
+    });
+    ForEachGap(positions, [&](uint32_t zeros) {
+      const uint32_t quotient = code.Quotient(zeros);
+      writer->PutUnary(quotient);
+      const Remainder remainder(code, zeros - quotient * code.m);
       if (remainder.is_long) writer->Put(remainder.last, 1);
     });
   }

@@ -4,7 +4,8 @@
 // scaling: feedback keeps what rounding takes.
 //
 // Readings: an element becomes the nearest number, ties to the even fraction, and the largest finite one beyond the
-// range, never infinity. Numbers of the format itself stay as they are, -0 and denormals included.
+// range, never infinity. Numbers of the format itself stay as they are, -0 and denormals included. half_bits.h has the
+// conversions.
 //
 // No settings. Deterministic, biased (rounding to nearest), not lossless. Cost: 16 * n bits a tensor of n elements.
 //
@@ -18,20 +19,12 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
+#include "compression/quantize_kernels.h"
 #include "compression/quantized_codec.h"
 #include "core/layout.h"
 #include "core/run_config.h"
 
 namespace terse {
-
-// Bits of the nearest binary16 of a finite float32: ties to even, saturating. Integer arithmetic.
-uint16_t ToFp16(float value);
-// The float32 that equals these bits, exactly; they are those of a finite number.
-float FromFp16(uint16_t bits);
-
-// The same two functions for bfloat16.
-uint16_t ToBf16(float value);
-float FromBf16(uint16_t bits);
 
 // The contract is Codec's. Format numbers 0x18 (fp16) and 0x19 (bf16).
 class HalfPrecisionCodec : public QuantizedCodec {
@@ -47,8 +40,9 @@ class HalfPrecisionCodec : public QuantizedCodec {
   struct HalfFormat {
     int number;  // first byte of the message
     const char* name;
-    void (*from_floats)(absl::Span<const float> values, uint32_t* symbols);
-    bool (*to_floats)(absl::Span<const uint32_t> symbols, float* values);
+    // The kernels of its conversions.
+    decltype(QuantizeKernels::to_fp16) QuantizeKernels::*from_floats;
+    decltype(QuantizeKernels::from_fp16) QuantizeKernels::*to_floats;
   };
 
   HalfPrecisionCodec(const Layout& layout, const HalfFormat& format);

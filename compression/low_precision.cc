@@ -1,10 +1,10 @@
 #include "compression/low_precision.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "absl/memory/memory.h"
 #include "compression/exact_math.h"
+#include "compression/quantize_kernels.h"
 #include "core/status.h"
 
 namespace terse {
@@ -52,13 +52,7 @@ QuantizedCodec::Header LowPrecisionCodec::Measure(absl::Span<const float> bucket
 
 void LowPrecisionCodec::Quantize(const Header& header, absl::Span<const float> values, const uint32_t* draws,
                                  uint32_t* symbols) const {
-  const uint32_t mask = (uint32_t{1} << bits_) - 1;
-  const int32_t most = MostLevel(bits_);
-  const float delta = header[0];
-  for (size_t i = 0; i < values.size(); ++i) {
-    const int32_t level = std::max(LowPrecisionLevel(values[i], delta, bits_, draws[i]), -most);
-    symbols[i] = static_cast<uint32_t>(level) & mask;
-  }
+  GetQuantizeKernels().to_low_precision(values.data(), draws, static_cast<int64_t>(values.size()), header[0], bits_, symbols);
 }
 
 bool LowPrecisionCodec::GoodHeader(const Header& header) const {
@@ -67,15 +61,7 @@ bool LowPrecisionCodec::GoodHeader(const Header& header) const {
 }
 
 bool LowPrecisionCodec::Dequantize(const Header& header, absl::Span<const uint32_t> symbols, float* values) const {
-  const uint32_t sign = uint32_t{1} << (bits_ - 1);
-  const float delta = header[0];
-  uint32_t bad = 0;
-  for (size_t i = 0; i < symbols.size(); ++i) {
-    const int32_t level = static_cast<int32_t>(symbols[i] ^ sign) - static_cast<int32_t>(sign);
-    values[i] = LowPrecisionValue(level, delta);
-    bad |= static_cast<uint32_t>(symbols[i] == sign);
-  }
-  return bad == 0;
+  return GetQuantizeKernels().from_low_precision(symbols.data(), static_cast<int64_t>(symbols.size()), header[0], bits_, values);
 }
 
 // delta is at most the largest magnitude, whose level is therefore not 0.

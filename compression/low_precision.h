@@ -7,8 +7,7 @@
 // / delta and else z; a number outside the domain's hull becomes the closest one in it. E[Q(x)] = x inside the hull,
 // and E(Q(x) - x)^2 <= delta^2 / 4.
 //
-// The codec takes delta = ||x||_inf / (2^(b-1) - 1) of each tensor (Algorithm 1, step 11). The functions stand alone
-// for callers with a delta of their own, such as one of a model that is quantized against condition (2).
+// The codec takes delta = ||x||_inf / (2^(b-1) - 1) of each tensor (Algorithm 1, step 11).
 #ifndef TERSE_COMPRESSION_LOW_PRECISION_H_
 #define TERSE_COMPRESSION_LOW_PRECISION_H_
 
@@ -18,24 +17,11 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
-#include "compression/counter_random.h"
 #include "compression/quantized_codec.h"
 #include "core/layout.h"
 #include "core/run_config.h"
 
 namespace terse {
-
-// The level l with Q_(delta,b)(x) = l * delta, -2^(b-1) <= l < 2^(b-1). x is finite, 0 <= delta is finite, 2 <= bits <=
-// 16; `draw` is the random word that decides. 0 where delta is 0. The quotient x / delta is taken in double, and the
-// draw resolves its fraction to 2^-32.
-inline int32_t LowPrecisionLevel(float x, float delta, int bits, uint32_t draw) {
-  const double most = static_cast<double>((int32_t{1} << (bits - 1)) - 1);
-  const double quotient = delta == 0 ? 0 : static_cast<double>(x) / static_cast<double>(delta);
-  const double inside = quotient > most ? most : quotient < -most - 1 ? -most - 1 : quotient;
-  const int32_t toward_zero = static_cast<int32_t>(inside);
-  const int32_t floor = toward_zero - (inside < toward_zero);
-  return floor + (UniformDouble(draw) < inside - floor);
-}
 
 // level * delta, rounded to float32. Finite if 2^(b-1) * delta is.
 inline float LowPrecisionValue(int32_t level, float delta) {

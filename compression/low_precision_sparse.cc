@@ -6,17 +6,12 @@
 #include "absl/memory/memory.h"
 #include "compression/counter_random.h"
 #include "compression/exact_math.h"
+#include "compression/fetch_ahead.h"
 #include "compression/position_coder_table.h"
+#include "compression/quantize_kernels.h"
 #include "core/status.h"
 
 namespace terse {
-namespace {
-
-// The number of draws that are made at a time.
-constexpr size_t kDraws = 1024;
-
-}  // namespace
-
 absl::StatusOr<std::unique_ptr<const Codec>> LowPrecisionSparseCodec::Create(const CodecSpec& spec,
                                                                              const Layout& layout) {
   TERSE_RETURN_IF_ERROR(CheckDensity(spec));
@@ -35,23 +30,22 @@ CodecTraits LowPrecisionSparseCodec::traits() const {
 }
 
 absl::Status LowPrecisionSparseCodec::Select(const TensorInput& input, TopSelector*, SparsePart* part) const {
-  TERSE_RETURN_IF_ERROR(CheckFinite(input));
-  const float largest = LargestMagnitude(input.values);
-  if (largest == 0) return absl::OkStatus();
-  const double sum = LaneSum(input.values, [](float value) { return static_cast<double>(std::fabs(value)); });
-  const size_t size = input.values.size();
-  const float scale = RoundScale(std::max(static_cast<double>(largest), sum / (density_ * static_cast<double>(size))));
+  const Magnitudes magnitudes = MagnitudesOf(input.values);
+  if (!std::isfinite(magnitudes.largest)) return CheckFinite(input);
+  if (magnitudes.largest == 0) return absl::OkStatus();
+  const int64_t size = static_cast<int64_t>(input.values.size());
+  const double budget = magnitudes.sum / (density_ * static_cast<double>(size));
+  const float scale = RoundScale(std::max(static_cast<double>(magnitudes.largest), budget));
   const CounterRandom random(input.key, input.tensor);
-  uint32_t draws[kDraws];
-  for (size_t i = 0; i < size; ++i) {
-    if (i % kDraws == 0) {
-      random.Fill(static_cast<int64_t>(i), absl::MakeSpan(draws, std::min(kDraws, size - i)));
-    }
-    const float value = input.values[i];
-    const double draw = UniformDouble(draws[i % kDraws]);
-    if (draw * static_cast<double>(scale) >= static_cast<double>(std::fabs(value))) continue;
-    part->positions.push_back(static_cast<uint32_t>(i));
-    part->payload.push_back(value < 0 ? 1 : 0);
+  uint32_t draws[kMarkRun];
+  uint32_t marks[kMarkRun];
+  for (int64_t first = 0; first < size; first += kMarkRun) {
+    const int64_t count = std::min(kMarkRun, size - first);
+    const float* const values = input.values.data() + first;
+    FetchAheadToRead(values, static_cast<int64_t>(sizeof(float)) * count);
+    random.Fill(first, absl::MakeSpan(draws, count));
+    GetQuantizeKernels().mark_by_chance(values, draws, count, static_cast<double>(scale), marks);
+    AppendMarked(absl::MakeConstSpan(marks, count), first, part);
   }
   if (!part->positions.empty()) part->scale = scale;
   return absl::OkStatus();

@@ -6,7 +6,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "compression/counter_random.h"
+#include "compression/fetch_ahead.h"
 #include "compression/position_coder_table.h"
+#include "compression/quantize_kernels.h"
 #include "compression/sparse_codec.h"
 #include "core/status.h"
 
@@ -28,17 +30,115 @@ CodecTraits McgqTraits() {
   return traits;
 }
 
-// Returns the levels of a tensor of finite values and sets *scale to the scale before its rounding; a tensor of zeros
-// has no levels and the scale 0.
-SparseLevels Quantize(const TensorInput& input, double samples, double* scale) {
-  *scale = 0;
-  const auto zero = [](float value) { return value == 0; };
-  if (std::all_of(input.values.begin(), input.values.end(), zero)) return {};
+constexpr int64_t kOctet = 8;
+constexpr int64_t kOctets = 256;  // that are worked on together: all that belongs to them stays in the first-level cache
+
+// Calls visit(first, values, octets, sums) for runs of at most kOctets octets, the last one filled up with zeros, where
+// `sums` are those of their magnitudes.
+template <typename Visit>
+void ForEachRun(absl::Span<const float> values, Visit visit) {
+  const int64_t size = static_cast<int64_t>(values.size());
+  const int64_t octets = size / kOctet;
+  double sums[kOctets];
+  for (int64_t at = 0; at < octets; at += kOctets) {
+    const int64_t count = std::min(kOctets, octets - at);
+    const float* const first = values.data() + at * kOctet;
+    FetchAheadToRead(first, count * kOctet * static_cast<int64_t>(sizeof(float)));
+    GetQuantizeKernels().octet_magnitudes(first, count, sums);
+    visit(at * kOctet, first, count, sums);
+  }
+  if (octets * kOctet == size) return;
+  float rest[kOctet] = {};
+  std::copy(values.begin() + octets * kOctet, values.end(), rest);
+  GetQuantizeKernels().octet_magnitudes(rest, 1, sums);
+  visit(octets * kOctet, rest, int64_t{1}, sums);
+}
+
+// Finds the levels of a tensor, a run of octets at a time, in order. Without branches that depend on the numbers: they
+// would often be guessed wrong.
+class Sampler {
+ public:
+  Sampler(int64_t count, double xi, double norm)
+      : count_(static_cast<int32_t>(count)), xi_(xi), norm_(norm) {}
+
+  // Appends the levels of a run.
+  void Add(int64_t first, const float* values, int64_t octets, const double* sums, SparseLevels* levels) {
+    double begins[kOctets + 1];  // C before each octet, and behind the last
+    begins[0] = sum_;
+    for (int64_t i = 0; i < octets; ++i) begins[i + 1] = begins[i] + sums[i];
+    sum_ = begins[octets];
+    int32_t until[kOctets + 1];
+    Until(begins, octets + 1, until);
+    // Most octets have no sample.
+    int32_t hits[kOctets];
+    int64_t found = 0;
+    for (int64_t i = 0; i < octets; ++i) {
+      hits[found] = static_cast<int32_t>(i);
+      found += static_cast<int>(until[i + 1] != until[i]);
+    }
+    double reached[kOctet * kOctets];
+    for (int64_t i = 0; i < found; ++i) {
+      Reach(values + kOctet * hits[i], begins[hits[i]], begins[hits[i] + 1], reached + kOctet * i);
+    }
+    int32_t within[kOctet * kOctets];
+    Until(reached, kOctet * found, within);
+    uint32_t positions[kOctet * (kOctets + 1)];
+    uint32_t of_positions[kOctet * (kOctets + 1)];
+    int64_t number = 0;
+    for (int64_t i = 0; i < found; ++i) {
+      number += Levels(first + kOctet * hits[i], values + kOctet * hits[i], until[hits[i]], within + kOctet * i,
+                       positions + number, of_positions + number);
+    }
+    levels->positions.insert(levels->positions.end(), positions, positions + number);
+    levels->levels.insert(levels->levels.end(), of_positions, of_positions + number);
+  }
+
+ private:
+  void Until(const double* reached, int64_t size, int32_t* until) const {
+    GetQuantizeKernels().samples_until(reached, size, norm_, xi_, count_, until);
+  }
+
+  // Fills `reached` with C of an octet's elements, where an element that is 0 has that of the one before or behind it.
+  static void Reach(const float* octet, double begin, double end, double* reached) {
+    double sum = begin;
+    for (int64_t k = 0; k < kOctet; ++k) {
+      sum += static_cast<double>(std::fabs(octet[k]));
+      reached[k] = std::min(end, sum);
+    }
+    int64_t last = kOctet - 1;
+    while (last > 0 && octet[last] == 0) --last;
+    for (int64_t k = last; k < kOctet; ++k) reached[k] = end;
+  }
+
+  // Writes an octet's levels that are not 0, and up to eight more. `before` is T before it. Returns how many there are.
+  static int64_t Levels(int64_t first, const float* octet, int32_t before, const int32_t* until, uint32_t* positions,
+                        uint32_t* levels) {
+    int64_t found = 0;
+    for (int64_t k = 0; k < kOctet; ++k) {
+      positions[found] = static_cast<uint32_t>(first + k);
+      levels[found] = 2 * static_cast<uint32_t>(until[k] - before) + (FloatBits(octet[k]) >> 31);
+      found += static_cast<int>(until[k] != before);
+      before = until[k];
+    }
+    return found;
+  }
+
+  const int32_t count_;
+  const double xi_;
+  const double norm_;
+  double sum_ = 0;  // C behind the last octet
+};
+
+// Fills `levels` with those of a tensor of finite values. Returns the scale before its rounding; a tensor of zeros has
+// no levels and the scale 0.
+double Quantize(const TensorInput& input, double samples, double norm, SparseLevels* levels) {
+  levels->positions.clear();
+  levels->levels.clear();
+  if (norm == 0) return 0;
   const int64_t count = SampleCount(input.rate == 0 ? samples : input.rate, static_cast<int64_t>(input.values.size()));
   const double xi = UniformDouble(CounterRandom(input.key, input.tensor).At(0));
-  SparseLevels levels = SampleLevels(input.values, count, xi, scale);
-  *scale /= static_cast<double>(count);
-  return levels;
+  SampleLevels(input.values, count, xi, norm, levels);
+  return norm / static_cast<double>(count);
 }
 
 absl::Status CheckRate(const TensorInput& input, absl::string_view tensor) {
@@ -59,9 +159,10 @@ class SparseMcgqCodec : public SparseCodec {
  private:
   absl::Status Select(const TensorInput& input, TopSelector*, SparsePart* part) const override {
     TERSE_RETURN_IF_ERROR(CheckRate(input, tensor(input.tensor).name));
-    TERSE_RETURN_IF_ERROR(CheckFinite(input));
-    double scale = 0;
-    SparseLevels levels = Quantize(input, samples_, &scale);
+    const double norm = SampleNorm(input.values);
+    if (!std::isfinite(norm)) return CheckFinite(input);
+    SparseLevels levels = {std::move(part->positions), std::move(part->payload)};
+    const double scale = Quantize(input, samples_, norm, &levels);
     part->positions = std::move(levels.positions);
     part->payload = std::move(levels.levels);
     if (!part->positions.empty()) part->scale = RoundScale(scale);
@@ -83,39 +184,47 @@ class RleMcgqCodec : public TensorCodec {
 
   absl::string_view name() const override { return "mcgq"; }
   CodecTraits traits() const override { return McgqTraits(); }
+  std::unique_ptr<EncodeScratch> NewScratch() const override { return std::make_unique<Scratch>(); }
 
  private:
   class Reader;
 
+  struct Scratch : EncodeScratch {
+    SparseLevels levels;  // of one tensor
+  };
+
   absl::Status EncodeTensors(absl::Span<const TensorInput> tensors, BitWriter* writer) const override {
-    for (const TensorInput& input : tensors) {
-      float scale = 0;
-      TERSE_ASSIGN_OR_RETURN(const SparseLevels levels, LevelsOf(input, &scale));
+    return ForEachTensor(tensors, [writer](int64_t size, float scale, const SparseLevels& levels) {
       writer->Put(FloatBits(scale), 32);
-      PutRle(levels, static_cast<int64_t>(input.values.size()), writer);
-    }
-    return absl::OkStatus();
+      PutRle(levels, size, writer);
+    });
   }
 
   absl::StatusOr<int64_t> TensorsBits(absl::Span<const TensorInput> tensors) const override {
     int64_t bits = 0;
-    for (const TensorInput& input : tensors) {
-      float scale = 0;
-      TERSE_ASSIGN_OR_RETURN(const SparseLevels levels, LevelsOf(input, &scale));
-      bits += 32 + RleBits(levels, static_cast<int64_t>(input.values.size()));
-    }
+    TERSE_RETURN_IF_ERROR(ForEachTensor(tensors, [&bits](int64_t size, float, const SparseLevels& levels) {
+      bits += 32 + RleBits(levels, size);
+    }));
     return bits;
   }
 
   std::unique_ptr<TensorReader> NewReader() const override;
 
-  absl::StatusOr<SparseLevels> LevelsOf(const TensorInput& input, float* scale) const {
-    TERSE_RETURN_IF_ERROR(CheckRate(input, tensor(input.tensor).name));
-    TERSE_RETURN_IF_ERROR(CheckFinite(input));
-    double exact = 0;
-    SparseLevels levels = Quantize(input, samples_, &exact);
-    *scale = levels.positions.empty() ? 0.0f : RoundToFiniteFloat(exact);
-    return levels;
+  // Calls visit(size, scale, levels) for each tensor.
+  template <typename Visit>
+  absl::Status ForEachTensor(absl::Span<const TensorInput> tensors, Visit visit) const {
+    Scratch own;
+    Scratch* const given = dynamic_cast<Scratch*>(tensors.front().scratch);
+    SparseLevels& levels = (given == nullptr ? own : *given).levels;
+    for (const TensorInput& input : tensors) {
+      TERSE_RETURN_IF_ERROR(CheckRate(input, tensor(input.tensor).name));
+      const double norm = SampleNorm(input.values);
+      if (!std::isfinite(norm)) return CheckFinite(input);
+      const double scale = Quantize(input, samples_, norm, &levels);
+      visit(static_cast<int64_t>(input.values.size()), levels.positions.empty() ? 0.0f : RoundToFiniteFloat(scale),
+            levels);
+    }
+    return absl::OkStatus();
   }
 
   const double samples_;
@@ -186,23 +295,19 @@ int64_t SampleCount(double samples, int64_t size) {
   return std::min(int64_t{kMostLevel}, Ceil(samples * static_cast<double>(size)));
 }
 
-SparseLevels SampleLevels(absl::Span<const float> values, int64_t count, double xi, double* norm) {
-  *norm = 0;
-  for (float value : values) *norm += static_cast<double>(std::fabs(value));
-  const double samples = static_cast<double>(count);
-  SparseLevels result;
-  double sum = 0;
-  int64_t before = 0;
-  for (size_t k = 0; k < values.size(); ++k) {
-    if (values[k] == 0) continue;
-    sum += static_cast<double>(std::fabs(values[k]));
-    const int64_t until = sum == *norm ? count : std::min(count, Ceil(samples * sum / *norm - xi));
-    if (until == before) continue;
-    result.positions.push_back(static_cast<uint32_t>(k));
-    result.levels.push_back(SignedLevel(static_cast<uint32_t>(until - before), values[k] < 0));
-    before = until;
-  }
-  return result;
+double SampleNorm(absl::Span<const float> values) {
+  double norm = 0;
+  ForEachRun(values, [&norm](int64_t, const float*, int64_t octets, const double* sums) {
+    for (int64_t i = 0; i < octets; ++i) norm += sums[i];
+  });
+  return norm;
+}
+
+void SampleLevels(absl::Span<const float> values, int64_t count, double xi, double norm, SparseLevels* levels) {
+  Sampler sampler(count, xi, norm);
+  ForEachRun(values, [&](int64_t first, const float* run, int64_t octets, const double* sums) {
+    sampler.Add(first, run, octets, sums, levels);
+  });
 }
 
 absl::StatusOr<std::unique_ptr<const Codec>> CreateMcgq(const CodecSpec& spec, const Layout& layout) {

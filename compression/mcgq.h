@@ -7,9 +7,12 @@
 // Readings, where the paper leaves a choice:
 // - xi is one draw a tensor; Algorithm 1 draws it once outside its loop. The samples' order then gives the closed form
 //   count_k = T_k - T_{k-1}, T_k = ceil(N * P_k - xi), T_{-1} = 0, in one pass; the counts sum to N.
-// - Float rules: sums C_k add |g_k| in double in index order; T_k = N where C_k = ||g||_1 = C_{n-1}, otherwise min(N,
-//   ceil(N * C_k / C_{n-1} - xi)), each operation rounded to double, in this order. T never falls, for rounding is
-//   monotone. xi is draw 0 of the tensor's stream as UniformDouble.
+// - Float rules: C_k is a sum of doubles, by octets of elements, the last one filled up with zeros. To that at the end
+//   of the octet before, the octet's magnitudes are added in index order, and the result is at most C at the octet's
+//   end, which the last element that is not 0 has: to that of the octet before, the octet's total is added (TotalOfLanes
+//   of exact_math.h). T_k = N where C_k = ||g||_1 = C_{n-1}, otherwise min(N, ceil(N * C_k / C_{n-1} - xi)), each
+//   operation rounded to double, in this order. T never falls, for rounding is monotone. xi is draw 0 of the tensor's stream as
+//   UniformDouble.
 // - n * K is a product of doubles. N is at most 2^31 - 1. K is EncodeOptions::rates (Algorithm 3, dynamic_sampling.h),
 //   or spec.samples without; 0 < K <= 1024.
 // - The scale ||g||_1 / N always travels, as one float32 a tensor (section 3.4's note for optimizers that depend on
@@ -52,9 +55,11 @@ constexpr double kMostSamples = 1024;  // of K
 // N = ceil(n * K) for a tensor of `size` elements, 0 < samples <= kMostSamples.
 int64_t SampleCount(double samples, int64_t size);
 
-// Algorithm 1 with that N and xi, for finite values that are not all zero: the levels that are not zero. The sum of the
-// magnitudes is N; *norm is ||g||_1.
-SparseLevels SampleLevels(absl::Span<const float> values, int64_t count, double xi, double* norm);
+// ||g||_1 = C_{n-1}; finite exactly when all values are.
+double SampleNorm(absl::Span<const float> values);
+
+// Algorithm 1 with that N, xi and ||g||_1 > 0: appends the levels that are not zero. The sum of their magnitudes is N.
+void SampleLevels(absl::Span<const float> values, int64_t count, double xi, double norm, SparseLevels* levels);
 
 // The codec "mcgq" of either code. INVALID_ARGUMENT for a setting out of range. The contract is Codec's.
 absl::StatusOr<std::unique_ptr<const Codec>> CreateMcgq(const CodecSpec& spec, const Layout& layout);

@@ -94,37 +94,48 @@ absl::Status RleReader::Start(int64_t size, const BitReader& stream) {
 }
 
 absl::Status RleReader::Next(absl::Span<uint32_t> positions, absl::Span<uint32_t> levels, int64_t* count) {
-  *count = 0;
-  while (at_ < size_ && *count < static_cast<int64_t>(positions.size())) {
-    uint32_t word = 0;
-    if (!stream_.Get(level_bits_, &word)) return TruncatedIn("its levels");
+  const uint64_t level_mask = (uint64_t{1} << level_bits_) - 1;
+  const uint64_t run_mask = (uint64_t{1} << run_bits_) - 1;
+  const uint64_t most = level_mask >> 1;  // magnitude; the lowest number of a two's complement has a larger one
+  uint64_t bit = stream_.position();
+  int64_t at = at_;
+  int64_t found = 0;
+  uint64_t largest = largest_level_;
+  uint64_t longest = longest_run_;
+  bool after_run = after_run_;
+  while (at < size_ && found < static_cast<int64_t>(positions.size())) {
+    const uint64_t word = stream_.WindowAt(bit) & level_mask;
+    bit += level_bits_;
     if (word == 0) {
-      TERSE_RETURN_IF_ERROR(ReadRun());
+      const uint64_t zeros = stream_.WindowAt(bit) & run_mask;
+      bit += run_bits_;
+      if (zeros == 0 || after_run || static_cast<int64_t>(zeros) > size_ - at) return RefuseRun(bit, zeros, at);
+      after_run = true;
+      longest = std::max(longest, zeros);
+      at += static_cast<int64_t>(zeros);
       continue;
     }
-    after_run_ = false;
-    const bool negative = word >> (level_bits_ - 1) == 1;
-    const uint32_t magnitude = negative ? (~word + 1) & ((uint64_t{1} << level_bits_) - 1) : word;
-    // The lowest number of a two's complement needs one bit more for its magnitude.
-    if (LevelWidth(magnitude) > level_bits_) return absl::InvalidArgumentError("a level that its width does not hold");
-    largest_level_ = std::max(largest_level_, magnitude);
-    positions[*count] = static_cast<uint32_t>(at_++);
-    levels[(*count)++] = SignedLevel(magnitude, negative);
+    after_run = false;
+    const uint64_t negative = word >> (level_bits_ - 1);
+    const uint64_t magnitude = (((0 - negative) ^ word) + negative) & level_mask;
+    if (magnitude > most) return absl::InvalidArgumentError("a level that its width does not hold");
+    largest = std::max(largest, magnitude);
+    positions[found] = static_cast<uint32_t>(at++);
+    levels[found++] = SignedLevel(static_cast<uint32_t>(magnitude), negative == 1);
   }
-  return *count == 0 ? CheckWidths() : absl::OkStatus();
+  if (!stream_.Skip(bit - stream_.position())) return TruncatedIn("its levels");
+  at_ = at;
+  after_run_ = after_run;
+  largest_level_ = static_cast<uint32_t>(largest);
+  longest_run_ = static_cast<uint32_t>(longest);
+  *count = found;
+  return found == 0 ? CheckWidths() : absl::OkStatus();
 }
 
-absl::Status RleReader::ReadRun() {
-  uint32_t zeros = 0;
-  if (!stream_.Get(run_bits_, &zeros)) return TruncatedIn("its runs");
-  if (zeros == 0 || after_run_ || zeros > size_ - at_) {
-    return absl::InvalidArgumentError(absl::StrCat("a run of ", zeros, " zeros at ", at_,
-                                                   "; a run is not empty, follows a level, and ends in the tensor"));
-  }
-  after_run_ = true;
-  longest_run_ = std::max(longest_run_, zeros);
-  at_ += zeros;
-  return absl::OkStatus();
+absl::Status RleReader::RefuseRun(uint64_t end, uint64_t zeros, int64_t at) const {
+  if (end > 8 * stream_.bytes().size()) return TruncatedIn("its runs");
+  return absl::InvalidArgumentError(absl::StrCat("a run of ", zeros, " zeros at ", at,
+                                                 "; a run is not empty, follows a level, and ends in the tensor"));
 }
 
 absl::Status RleReader::CheckWidths() const {

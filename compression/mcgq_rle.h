@@ -45,7 +45,8 @@ class RleReader {
   const BitReader& stream() const { return stream_; }
 
  private:
-  absl::Status ReadRun();
+  // The error for a run that ends at bit `end` of the stream, or would.
+  absl::Status RefuseRun(uint64_t end, uint64_t zeros, int64_t at) const;
   absl::Status CheckWidths() const;
 
   BitReader stream_;

@@ -1,21 +1,16 @@
 #include "compression/one_bit.h"
 
-#include <algorithm>
-
 #include "absl/memory/memory.h"
 #include "compression/exact_math.h"
+#include "compression/quantize_kernels.h"
 #include "core/status.h"
 
 namespace terse {
 namespace {
 
-// |value| if its sign bit is kNegative, else 0; without a branch. -0 counts 0 on either side.
-template <bool kNegative>
-double MagnitudeIf(float value) {
-  const uint32_t bits = FloatBits(value);
-  const uint32_t negative = 0 - (bits >> 31);
-  return static_cast<double>(FloatFromBits(MagnitudeBits(bits) & (kNegative ? negative : ~negative)));
-}
+// Elements a step: they stay in the first-level cache for both sums and the count.
+constexpr size_t kStep = 4096;
+static_assert(kStep % kPartialSums == 0, "a step begins with the first partial sum");
 
 // Returns the mean, and 0 for no elements.
 float Mean(double sum, int64_t count) { return count == 0 ? 0 : NearestFloat(sum / static_cast<double>(count)); }
@@ -35,17 +30,21 @@ CodecTraits OneBitCodec::traits() const {
 }
 
 QuantizedCodec::Header OneBitCodec::Measure(absl::Span<const float> bucket) const {
-  const int64_t negative = std::count_if(bucket.begin(), bucket.end(), [](float value) { return value < 0; });
-  const double above = LaneSum(bucket, [](float value) { return MagnitudeIf<false>(value); });
-  const double below = LaneSum(bucket, [](float value) { return MagnitudeIf<true>(value); });
-  const float upper = Mean(above, static_cast<int64_t>(bucket.size()) - negative);
-  const float lower = Mean(below, negative);
+  double above[kPartialSums] = {};
+  double below[kPartialSums] = {};
+  int64_t negative = 0;
+  for (size_t at = 0; at < bucket.size(); at += kStep) {
+    const absl::Span<const float> step = bucket.subspan(at, kStep);
+    negative += GetQuantizeKernels().add_by_sign(step.data(), static_cast<int64_t>(step.size()), above, below);
+  }
+  const float upper = Mean(TotalOfLanes(above), static_cast<int64_t>(bucket.size()) - negative);
+  const float lower = Mean(TotalOfLanes(below), negative);
   return {upper, negative == 0 ? 0 : -lower};
 }
 
 void OneBitCodec::Quantize(const Header& /*header*/, absl::Span<const float> values, const uint32_t* /*draws*/,
                            uint32_t* symbols) const {
-  for (size_t i = 0; i < values.size(); ++i) symbols[i] = values[i] < 0;
+  GetQuantizeKernels().signs(values.data(), static_cast<int64_t>(values.size()), symbols);
 }
 
 bool OneBitCodec::GoodHeader(const Header& header) const {
@@ -55,9 +54,8 @@ bool OneBitCodec::GoodHeader(const Header& header) const {
 }
 
 bool OneBitCodec::Dequantize(const Header& header, absl::Span<const uint32_t> symbols, float* values) const {
-  const float upper = header[0];
-  const float lower = header[1];
-  for (size_t i = 0; i < symbols.size(); ++i) values[i] = symbols[i] == 0 ? upper : lower;
+  const float table[3] = {header[0], header[1], header[1]};
+  GetQuantizeKernels().from_table(symbols.data(), static_cast<int64_t>(symbols.size()), table, values);
   return true;
 }
 

@@ -5,9 +5,9 @@
 
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
-#include "compression/counter_random.h"
 #include "compression/elias_omega.h"
 #include "compression/exact_math.h"
+#include "compression/quantize_kernels.h"
 #include "core/status.h"
 
 namespace terse {
@@ -43,32 +43,18 @@ CodecTraits QsgdCodec::traits() const {
 
 QuantizedCodec::Header QsgdCodec::Measure(absl::Span<const float> bucket) const {
   // A square of a float32 is exact in double, and rounding is monotone: the root is not below the largest magnitude.
-  const double squares =
-      LaneSum(bucket, [](float value) { return static_cast<double>(value) * static_cast<double>(value); });
-  return {FloatAtLeast(std::sqrt(squares))};
+  return {FloatAtLeast(std::sqrt(SumOfSquares(bucket)))};
 }
 
 void QsgdCodec::Quantize(const Header& header, absl::Span<const float> values, const uint32_t* draws,
                          uint32_t* symbols) const {
   const double norm = header[0] == 0 ? 1 : header[0];  // all values are 0 then
-  for (size_t i = 0; i < values.size(); ++i) {
-    const uint32_t bits = FloatBits(values[i]);
-    const double ratio = static_cast<double>(FloatFromBits(MagnitudeBits(bits))) * levels_ / norm;
-    const int32_t floor = static_cast<int32_t>(ratio);
-    const uint32_t level = floor + (UniformDouble(draws[i]) < ratio - floor);
-    symbols[i] = 2 * level + (bits >> 31 & static_cast<uint32_t>(level != 0));
-  }
+  GetQuantizeKernels().to_levels(values.data(), draws, static_cast<int64_t>(values.size()), norm, levels_, symbols);
 }
 
 bool QsgdCodec::Dequantize(const Header& header, absl::Span<const uint32_t> symbols, float* values) const {
   const double unit = static_cast<double>(header[0]) / levels_;
-  uint32_t bad = 0;
-  for (size_t i = 0; i < symbols.size(); ++i) {
-    const float magnitude = static_cast<float>(unit * static_cast<int32_t>(symbols[i] >> 1));
-    values[i] = FloatFromBits(FloatBits(magnitude) | symbols[i] << 31);
-    bad |= static_cast<uint32_t>(symbols[i] == 1);
-  }
-  return bad == 0;
+  return GetQuantizeKernels().from_levels(symbols.data(), static_cast<int64_t>(symbols.size()), unit, values);
 }
 
 bool QsgdCodec::GoodBucket(const Header& header, uint32_t any, uint32_t /*all*/) const {

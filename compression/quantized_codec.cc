@@ -5,6 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "compression/counter_random.h"
+#include "compression/fetch_ahead.h"
+#include "compression/quantize_kernels.h"
 #include "core/status.h"
 
 namespace terse {
@@ -44,46 +46,53 @@ int64_t QuantizedCodec::MaxTensorBits(int64_t size) const {
   return size / bucket * (header + coder_->MaxBits(bucket)) + (rest == 0 ? 0 : header + coder_->MaxBits(rest));
 }
 
-void QuantizedCodec::Symbols(const TensorInput& input, const Header& header, int64_t first,
-                             absl::Span<uint32_t> symbols) const {
+absl::Status QuantizedCodec::Symbols(const TensorInput& input, const Header& header, int64_t first,
+                                     absl::Span<uint32_t> symbols) const {
   const bool stochastic = traits().stochastic;
   const CounterRandom random(input.key, input.tensor);
   uint32_t draws[kSymbolRun];
   for (size_t at = 0; at < symbols.size(); at += kSymbolRun) {
     const absl::Span<uint32_t> run = symbols.subspan(at, kSymbolRun);
+    const absl::Span<const float> values = input.values.subspan(first + at, run.size());
+    FetchAheadToRead(values.data(), static_cast<int64_t>(sizeof(float) * values.size()));
+    TERSE_RETURN_IF_ERROR(CheckFinite(input, first + static_cast<int64_t>(at), static_cast<int64_t>(run.size())));
     if (stochastic) random.Fill(first + static_cast<int64_t>(at), absl::MakeSpan(draws, run.size()));
-    Quantize(header, input.values.subspan(first + at, run.size()), stochastic ? draws : nullptr, run.data());
+    Quantize(header, values, stochastic ? draws : nullptr, run.data());
   }
+  return absl::OkStatus();
 }
 
-void QuantizedCodec::PutBucket(const TensorInput& input, int64_t first, std::vector<uint32_t>* symbols,
-                               BitWriter* writer) const {
+absl::Status QuantizedCodec::PutBucket(const TensorInput& input, int64_t first, std::vector<uint32_t>* symbols,
+                                       BitWriter* writer) const {
   const int64_t size = BucketSize(first, input.values.size());
   const Header header = Measure(input.values.subspan(first, size));
   for (int i = 0; i < format_.header_floats; ++i) writer->Put(FloatBits(header[i]), 32);
   const int64_t step = coder_->fixed_length() ? kSymbolRun : size;
   for (int64_t at = 0; at < size; at += step) {
     symbols->resize(std::min(step, size - at));
-    Symbols(input, header, first + at, absl::MakeSpan(*symbols));
+    TERSE_RETURN_IF_ERROR(Symbols(input, header, first + at, absl::MakeSpan(*symbols)));
     coder_->Put(*symbols, writer);
   }
+  return absl::OkStatus();
 }
 
 absl::Status QuantizedCodec::EncodeTensors(absl::Span<const TensorInput> tensors, BitWriter* writer) const {
   std::vector<uint32_t> symbols;
   for (const TensorInput& input : tensors) {
-    TERSE_RETURN_IF_ERROR(CheckFinite(input));
     const int64_t size = input.values.size();
     if (coder_->fixed_length()) writer->Reserve(MaxTensorBits(size));
-    for (int64_t first = 0; first < size; first += BucketSize(first, size)) PutBucket(input, first, &symbols, writer);
+    for (int64_t first = 0; first < size; first += BucketSize(first, size)) {
+      TERSE_RETURN_IF_ERROR(PutBucket(input, first, &symbols, writer));
+    }
   }
   return absl::OkStatus();
 }
 
-int64_t QuantizedCodec::BucketBits(const TensorInput& input, int64_t first, std::vector<uint32_t>* symbols) const {
+absl::StatusOr<int64_t> QuantizedCodec::BucketBits(const TensorInput& input, int64_t first,
+                                                   std::vector<uint32_t>* symbols) const {
   const int64_t size = BucketSize(first, input.values.size());
   symbols->resize(size);
-  Symbols(input, Measure(input.values.subspan(first, size)), first, absl::MakeSpan(*symbols));
+  TERSE_RETURN_IF_ERROR(Symbols(input, Measure(input.values.subspan(first, size)), first, absl::MakeSpan(*symbols)));
   return 32 * format_.header_floats + coder_->Bits(*symbols);
 }
 
@@ -91,13 +100,16 @@ absl::StatusOr<int64_t> QuantizedCodec::TensorsBits(absl::Span<const TensorInput
   std::vector<uint32_t> symbols;
   int64_t bits = 0;
   for (const TensorInput& input : tensors) {
-    TERSE_RETURN_IF_ERROR(CheckFinite(input));
     const int64_t size = input.values.size();
     if (coder_->fixed_length()) {
+      TERSE_RETURN_IF_ERROR(CheckFinite(input));
       bits += MaxTensorBits(size);
       continue;
     }
-    for (int64_t first = 0; first < size; first += BucketSize(first, size)) bits += BucketBits(input, first, &symbols);
+    for (int64_t first = 0; first < size; first += BucketSize(first, size)) {
+      TERSE_ASSIGN_OR_RETURN(const int64_t of_bucket, BucketBits(input, first, &symbols));
+      bits += of_bucket;
+    }
   }
   return bits;
 }
@@ -151,10 +163,7 @@ class QuantizedCodec::Reader : public TensorReader {
     if (!codec_->Dequantize(at_.header, symbols, at_.values)) {
       return absl::InvalidArgumentError("a symbol that the encoder never writes");
     }
-    for (uint32_t symbol : symbols) {
-      at_.any |= symbol;
-      at_.all &= symbol;
-    }
+    GetQuantizeKernels().or_and(symbols.data(), count, &at_.any, &at_.all);
     at_.filled = count;
     at_.bucket_left -= count;
     return at_.bucket_left == 0 ? FinishBucket() : absl::OkStatus();

@@ -44,7 +44,7 @@ class QuantizedCodec : public TensorCodec {
 
   QuantizedCodec(const Layout& layout, const QuantizedFormat& format, std::unique_ptr<const SymbolCoder> coder);
 
-  // The header of a bucket of finite values.
+  // The header of a bucket of finite values; any header when there are others, which are found when they are quantized.
   virtual Header Measure(absl::Span<const float> bucket) const { return {}; }
 
   // Writes the symbols of some of the bucket's values: as many as `values` has, at most kSymbolRun. draws[i] is the
@@ -72,10 +72,12 @@ class QuantizedCodec : public TensorCodec {
   // Elements of the bucket that begins at `first` in a tensor of `size`.
   int64_t BucketSize(int64_t first, int64_t size) const;
   int64_t MaxTensorBits(int64_t size) const;
-  int64_t BucketBits(const TensorInput& input, int64_t first, std::vector<uint32_t>* symbols) const;
-  void PutBucket(const TensorInput& input, int64_t first, std::vector<uint32_t>* symbols, BitWriter* writer) const;
-  // Fills `symbols` with those of elements first, first + 1, ... of the input.
-  void Symbols(const TensorInput& input, const Header& header, int64_t first, absl::Span<uint32_t> symbols) const;
+  absl::StatusOr<int64_t> BucketBits(const TensorInput& input, int64_t first, std::vector<uint32_t>* symbols) const;
+  absl::Status PutBucket(const TensorInput& input, int64_t first, std::vector<uint32_t>* symbols,
+                         BitWriter* writer) const;
+  // Fills `symbols` with those of elements first, first + 1, ... of the input. INVALID_ARGUMENT from NotFinite.
+  absl::Status Symbols(const TensorInput& input, const Header& header, int64_t first,
+                       absl::Span<uint32_t> symbols) const;
 
   const QuantizedFormat format_;
   const std::unique_ptr<const SymbolCoder> coder_;

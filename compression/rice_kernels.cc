@@ -69,7 +69,36 @@ HWY_INLINE void PackTogether(const uint32_t* gaps, int64_t count, int width, cha
   for (; i < count; ++i) packer.Append(gaps[i] & mask, width);
 }
 
+// Fields that are whole little-endian words.
+template <typename Word>
+HWY_INLINE void PackWords(const uint32_t* HWY_RESTRICT gaps, int64_t count, char* HWY_RESTRICT bytes) {
+  for (int64_t i = 0; i < count; ++i) StoreLittle(static_cast<Word>(gaps[i]), bytes + i * sizeof(Word));
+}
+
+template <typename Word>
+HWY_INLINE void UnpackWords(const char* HWY_RESTRICT bytes, int64_t count, uint32_t* HWY_RESTRICT fields) {
+  for (int64_t i = 0; i < count; ++i) fields[i] = LoadLittle<Word>(bytes + i * sizeof(Word));
+}
+
+// Packs fields of a width of whole words; false for other widths.
+HWY_INLINE bool PackedWords(const uint32_t* gaps, int64_t count, int width, char* bytes) {
+  if (width == 32) PackWords<uint32_t>(gaps, count, bytes);
+  if (width == 16) PackWords<uint16_t>(gaps, count, bytes);
+  if (width == 8) PackWords<uint8_t>(gaps, count, bytes);
+  return width % 8 == 0 && width != 24;
+}
+
+// Unpacks fields of such a width that begin with a byte; false for others.
+HWY_INLINE bool UnpackedWords(const char* bytes, uint64_t bit, int width, int64_t count, uint32_t* fields) {
+  if (bit % 8 != 0) return false;
+  if (width == 32) UnpackWords<uint32_t>(bytes + bit / 8, count, fields);
+  if (width == 16) UnpackWords<uint16_t>(bytes + bit / 8, count, fields);
+  if (width == 8) UnpackWords<uint8_t>(bytes + bit / 8, count, fields);
+  return width % 8 == 0 && width != 24;
+}
+
 HWY_INLINE void Pack(const uint32_t* gaps, int64_t count, int width, char* bytes) {
+  if (PackedWords(gaps, count, width, bytes)) return;
   if (8 * width <= BitPacker::kMostBits) {
     PackTogether<8>(gaps, count, width, bytes);
   } else if (4 * width <= BitPacker::kMostBits) {
@@ -138,10 +167,12 @@ HWY_INLINE int64_t FindOnes(const char* bytes, int64_t size, int skip, int64_t w
   return FindOnesWith(StorePlaces(), bytes, size, skip, wanted, ones);
 }
 
-HWY_INLINE void Unpack(const char* bytes, uint64_t bit, int width, int64_t count, uint32_t* fields) {
+HWY_INLINE void Unpack(const char* bytes, int64_t size, uint64_t bit, int width, int64_t count, uint32_t* fields) {
+  if (UnpackedWords(bytes, bit, width, count, fields)) return;
   const uint64_t mask = (uint64_t{1} << width) - 1;
   for (int64_t i = 0; i < count; ++i, bit += width) {
-    fields[i] = static_cast<uint32_t>(LoadLittle64(bytes + bit / 8) >> (bit % 8) & mask);
+    const int64_t byte = static_cast<int64_t>(bit / 8);
+    fields[i] = static_cast<uint32_t>(LoadUpTo64(bytes + byte, size - byte) >> (bit % 8) & mask);
   }
 }
 
@@ -175,7 +206,54 @@ using scalar::kKernels;
 #else
 namespace hn = hwy::HWY_NAMESPACE;
 
-void Pack(const uint32_t* gaps, int64_t count, int width, char* bytes) { scalar::Pack(gaps, count, width, bytes); }
+// Fields of one bit: a mask of lanes is them. Returns how many there are of them, whole bytes.
+int64_t PackBits(const uint32_t* gaps, int64_t count, char* bytes) {
+  const hn::CappedTag<uint32_t, 8> d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto one = hn::Set(d, 1);
+  int64_t i = 0;
+  for (; i + 8 <= count; i += 8) {
+    uint32_t byte = 0;
+    for (int64_t lane = 0; lane < 8; lane += lanes) {
+      uint8_t bits[8] = {};
+      hn::StoreMaskBits(d, hn::TestBit(hn::LoadU(d, gaps + i + lane), one), bits);
+      byte |= static_cast<uint32_t>(bits[0]) << lane;
+    }
+    bytes[i / 8] = static_cast<char>(byte);
+  }
+  return i;
+}
+
+// Whole vectors of narrow fields: neighbours are shifted together, first two in a lane of 64 bits, then two such lanes.
+void PackNarrow(const uint32_t* gaps, int64_t count, int width, char* bytes) {
+  const hn::CappedTag<uint32_t, 16> d32;
+  const hn::RepartitionToWide<decltype(d32)> d64;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d32));
+  const auto mask = hn::Set(d32, (uint32_t{1} << width) - 1);
+  const auto both = hn::Set(d64, (uint64_t{1} << (2 * width)) - 1);
+  scalar::BitPacker packer(bytes, 0);
+  int64_t i = 0;
+  for (; i + lanes <= count; i += lanes) {
+    const auto fields = hn::BitCast(d64, hn::And(hn::LoadU(d32, gaps + i), mask));
+    const auto two = hn::And(hn::Or(fields, hn::ShiftRightSame(fields, 32 - width)), both);
+    const auto four = hn::Or(two, hn::ShiftLeftSame(hn::Shuffle01(two), 2 * width));
+    uint64_t stored[8];
+    hn::StoreU(four, d64, stored);
+    for (int64_t j = 0; j < lanes / 2; j += 4) packer.Append(stored[j] | stored[j + 2] << (4 * width), 8 * width);
+  }
+  for (; i < count; ++i) packer.Append(gaps[i] & ((uint32_t{1} << width) - 1), width);
+}
+
+void Pack(const uint32_t* gaps, int64_t count, int width, char* bytes) {
+  if (width == 1) {
+    const int64_t whole = PackBits(gaps, count, bytes);
+    scalar::Pack(gaps + whole, count - whole, width, bytes + whole / 8);
+  } else if (hn::Lanes(hn::CappedTag<uint32_t, 8>()) == 8 && 8 * width <= scalar::BitPacker::kMostBits) {
+    PackNarrow(gaps, count, width, bytes);
+  } else {
+    scalar::Pack(gaps, count, width, bytes);
+  }
+}
 
 uint32_t PackUnary(const uint32_t* gaps, int64_t count, int width, char* bytes, uint32_t bit) {
   return scalar::PackUnary(gaps, count, width, bytes, bit);
@@ -185,24 +263,46 @@ int64_t FindOnes(const char* bytes, int64_t size, int skip, int64_t wanted, uint
   return scalar::FindOnes(bytes, size, skip, wanted, ones);
 }
 
-// Four fields at a time are shifted out of one word, where they fit in one behind a started byte.
-void Unpack(const char* bytes, uint64_t bit, int width, int64_t count, uint32_t* fields) {
-  const hn::CappedTag<uint64_t, 4> d64;
-  const hn::Repartition<uint32_t, decltype(d64)> d32;
-  int64_t i = 0;
-  if (hn::Lanes(d64) == 4 && 4 * width <= 64 - 7) {
-    const uint64_t first[4] = {0, uint64_t(width), 2 * uint64_t(width), 3 * uint64_t(width)};
-    const auto shifts = hn::LoadU(d64, first);
-    const auto mask = hn::Set(d64, (uint64_t{1} << width) - 1);
-    const auto four = [&](uint64_t at) HWY_ATTR {
-      const auto word = hn::Set(d64, LoadLittle64(bytes + at / 8));
-      return hn::BitCast(d32, hn::And(hn::Shr(word, hn::Add(shifts, hn::Set(d64, at % 8))), mask));
-    };
-    for (; i + 8 <= count; i += 8, bit += 8 * width) {
-      hn::StoreU(hn::ConcatEven(d32, four(bit + 4 * width), four(bit)), d32, fields + i);
-    }
+// A vector of fields at a time, where they lie in 16 bytes and the next vector's begin at the same bit of a byte: every
+// lane gets the four bytes where its field begins. Returns how many there are of them.
+template <typename D>
+int64_t UnpackVectors(D d32, const char* bytes, int64_t size, uint64_t bit, int width, int64_t count,
+                      uint32_t* fields) {
+  const hn::Repartition<uint8_t, D> d8;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d32));
+  const uint32_t skip = static_cast<uint32_t>(bit % 8);
+  if (lanes < 8 || lanes * width > 128 - 7) return 0;
+  alignas(64) uint8_t place[64];
+  alignas(64) uint32_t shift[16];
+  for (int64_t lane = 0; lane < lanes; ++lane) {
+    const uint32_t first = skip + static_cast<uint32_t>(lane * width);
+    for (uint32_t j = 0; j < 4; ++j) place[4 * lane + j] = static_cast<uint8_t>(std::min(first / 8 + j, 15u));
+    shift[lane] = first % 8;
   }
-  scalar::Unpack(bytes, bit, width, count - i, fields + i);
+  const auto places = hn::LoadU(d8, place);
+  const auto shifts = hn::LoadU(d32, shift);
+  const auto mask = hn::Set(d32, (uint32_t{1} << width) - 1);
+  const int64_t step = lanes * width / 8;
+  int64_t from = static_cast<int64_t>(bit / 8);
+  int64_t i = 0;
+  for (; i + lanes <= count && from + 16 <= size; i += lanes, from += step) {
+    const auto* const first = reinterpret_cast<const uint8_t*>(bytes) + from;
+    const auto four = hn::BitCast(d32, hn::TableLookupBytes(hn::LoadDup128(d8, first), places));
+    hn::StoreU(hn::And(hn::Shr(four, shifts), mask), d32, fields + i);
+  }
+  return i;
+}
+
+// Narrow fields as many at a time as the target's vectors hold, wider ones eight.
+void Unpack(const char* bytes, int64_t size, uint64_t bit, int width, int64_t count, uint32_t* fields) {
+  const hn::CappedTag<uint32_t, 16> d16;
+  const hn::CappedTag<uint32_t, 8> d8;
+  int64_t done = 0;
+  if (width % 8 != 0 || bit % 8 != 0) {
+    done = UnpackVectors(d16, bytes, size, bit, width, count, fields);
+    if (done == 0) done = UnpackVectors(d8, bytes, size, bit, width, count, fields);
+  }
+  scalar::Unpack(bytes, size, bit + static_cast<uint64_t>(done) * width, width, count - done, fields + done);
 }
 
 uint32_t Combine(const uint32_t* ones, const uint32_t* remainders, int64_t count, int width, uint32_t base,

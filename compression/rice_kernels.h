@@ -24,10 +24,9 @@ struct RiceKernels {
   // bytes[0]'s lowest bit; fewer when there are no more. 0 <= skip < 8, and 8 * size < 2^32. Returns how many.
   int64_t (*find_ones)(const char* bytes, int64_t size, int skip, int64_t wanted, uint32_t* ones);
 
-  // fields[i] = bits [bit + i * width, bit + (i + 1) * width) of `bytes`, least significant first, for 0 <= i < count.
-  // 1 <= width <= 32. All the bits lie in `bytes`, and so do the eight bytes from the byte of each field's first bit
-  // on.
-  void (*unpack)(const char* bytes, uint64_t bit, int width, int64_t count, uint32_t* fields);
+  // fields[i] = bits [bit + i * width, bit + (i + 1) * width) of the `size` bytes at `bytes`, least significant first,
+  // for 0 <= i < count. 1 <= width <= 32. All the bits are there; nothing behind the bytes is read.
+  void (*unpack)(const char* bytes, int64_t size, uint64_t bit, int width, int64_t count, uint32_t* fields);
 
   // positions[i] = base + ((ones[i] - i) << width) + (remainders[0] + ... + remainders[i]) + i, modulo 2^32. Returns
   // the sum of all remainders, modulo 2^32.

@@ -1,7 +1,6 @@
 #include "compression/select_kernels.h"
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 
 #include "compression/bit_stream.h"
@@ -75,11 +74,16 @@ inline int64_t Between(const float* values, int64_t size, uint32_t low, uint32_t
   return count;
 }
 
-inline void AddMagnitudes(const float* values, int64_t size, double* partial) {
-  for (int64_t i = 0; i < size; ++i) partial[i % 8] += static_cast<double>(std::fabs(values[i]));
+inline int64_t Nonzero(const uint32_t* words, int64_t size, uint32_t first, uint32_t* places) {
+  int64_t found = 0;
+  for (int64_t i = 0; i < size; ++i) {
+    places[found] = first + static_cast<uint32_t>(i);
+    found += static_cast<int>(words[i] != 0);
+  }
+  return found;
 }
 
-constexpr SelectKernels kKernels = {Collect, Filter, MaxMagnitude, Between, AddMagnitudes};
+constexpr SelectKernels kKernels = {Collect, Filter, MaxMagnitude, Between, Nonzero};
 
 }  // namespace scalar
 }  // namespace
@@ -227,22 +231,23 @@ int64_t Between(const float* values, int64_t size, uint32_t low, uint32_t high, 
   return count + scalar::Between(values + i, size - i, low, high, kept + count);
 }
 
-void AddMagnitudes(const float* values, int64_t size, double* partial) {
-  const hn::CappedTag<double, 8> dd;
-  const hn::Rebind<float, decltype(dd)> df;
-  const int64_t lanes = static_cast<int64_t>(hn::Lanes(dd));
-  const int64_t whole = size / 8 * 8;
-  for (int64_t part = 0; part < 8; part += lanes) {
-    auto total = hn::LoadU(dd, partial + part);
-    for (int64_t i = part; i < whole; i += 8) {
-      total = hn::Add(total, hn::Abs(hn::PromoteTo(dd, hn::LoadU(df, values + i))));
-    }
-    hn::StoreU(total, dd, partial + part);
+int64_t Nonzero(const uint32_t* words, int64_t size, uint32_t first, uint32_t* places) {
+  const hn::ScalableTag<uint32_t> d;
+  const int64_t lanes = static_cast<int64_t>(hn::Lanes(d));
+  const auto step = hn::Set(d, static_cast<uint32_t>(lanes));
+  auto place = hn::Iota(d, first);
+  int64_t found = 0;
+  int64_t i = 0;
+  for (; i + lanes <= size; i += lanes, place = hn::Add(place, step)) {
+    const auto hit = hn::Ne(hn::LoadU(d, words + i), hn::Zero(d));
+    const Kept<decltype(d)> kept(d, hit);
+    kept.Store(d, hit, place, places + found);
+    found += kept.count();
   }
-  scalar::AddMagnitudes(values + whole, size - whole, partial);
+  return found + scalar::Nonzero(words + i, size - i, first + static_cast<uint32_t>(i), places + found);
 }
 
-constexpr SelectKernels kKernels = {Collect, Filter, MaxMagnitude, Between, AddMagnitudes};
+constexpr SelectKernels kKernels = {Collect, Filter, MaxMagnitude, Between, Nonzero};
 
 #endif  // HWY_TARGET
 }  // namespace

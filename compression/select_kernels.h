@@ -44,8 +44,8 @@ struct SelectKernels {
   // Copies the MagnitudeBits that are in [low, high], low >= 1, in order. Returns how many.
   int64_t (*between)(const float* values, int64_t size, uint32_t low, uint32_t high, uint32_t* kept);
 
-  // partial[j mod 8] += |values[j]| in double, in order.
-  void (*add_magnitudes)(const float* values, int64_t size, double* partial);
+  // Writes first + the places of the words that are not 0, in order. Returns how many.
+  int64_t (*nonzero)(const uint32_t* words, int64_t size, uint32_t first, uint32_t* places);
 };
 
 // Returns the kernels of the SIMD target in use.

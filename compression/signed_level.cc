@@ -12,11 +12,6 @@ float RoundToFiniteFloat(double positive) {
   return std::max(NearestFloat(positive), std::numeric_limits<float>::denorm_min());
 }
 
-float LevelValue(float scale, uint32_t signed_level) {
-  const float value = NearestFloat(static_cast<double>(signed_level >> 1) * static_cast<double>(scale));
-  return (signed_level & 1) == 1 ? -value : value;
-}
-
 int LevelBits(uint32_t signed_level) { return EliasGamma::Length(FloorLog2(signed_level >> 1)) + 1; }
 
 void PutLevel(uint32_t signed_level, BitWriter* writer) {

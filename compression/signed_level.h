@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "compression/bit_stream.h"
+#include "compression/exact_math.h"
 
 namespace terse {
 
@@ -17,7 +18,10 @@ float RoundToFiniteFloat(double positive);
 
 // Returns the value that a SignedLevel decodes to: magnitude * scale, one product of doubles, rounded to float32; the
 // largest float32 instead of infinity.
-float LevelValue(float scale, uint32_t signed_level);
+inline float LevelValue(float scale, uint32_t signed_level) {
+  const float value = NearestFloat(static_cast<double>(signed_level >> 1) * static_cast<double>(scale));
+  return FloatFromBits(FloatBits(value) ^ signed_level << 31);
+}
 
 // The Elias gamma code of the magnitude, then the sign: at most kMostLevelBits.
 constexpr int kMostLevelBits = 62;

@@ -1,6 +1,7 @@
 #include "compression/signsgd.h"
 
 #include "absl/memory/memory.h"
+#include "compression/quantize_kernels.h"
 
 namespace terse {
 
@@ -17,11 +18,12 @@ CodecTraits SignSgdCodec::traits() const {
 
 void SignSgdCodec::Quantize(const Header& /*header*/, absl::Span<const float> values, const uint32_t* /*draws*/,
                             uint32_t* symbols) const {
-  for (size_t i = 0; i < values.size(); ++i) symbols[i] = values[i] < 0;
+  GetQuantizeKernels().signs(values.data(), static_cast<int64_t>(values.size()), symbols);
 }
 
 bool SignSgdCodec::Dequantize(const Header& /*header*/, absl::Span<const uint32_t> symbols, float* values) const {
-  for (size_t i = 0; i < symbols.size(); ++i) values[i] = symbols[i] == 0 ? 1.0f : -1.0f;
+  const float table[3] = {1, -1, -1};
+  GetQuantizeKernels().from_table(symbols.data(), static_cast<int64_t>(symbols.size()), table, values);
   return true;
 }
 

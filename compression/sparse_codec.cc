@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "compression/bit_fields.h"
 #include "compression/exact_math.h"
+#include "compression/select_kernels.h"
 #include "compression/sparse_reader.h"
 #include "core/status.h"
 
@@ -111,6 +113,16 @@ absl::Status SparseCodec::SelectLargestFloats(const TensorInput& input, int64_t 
   return absl::OkStatus();
 }
 
+void SparseCodec::AppendMarked(absl::Span<const uint32_t> marks, int64_t first, SparsePart* part) {
+  uint32_t places[kMarkRun + kSelectPad];
+  const int64_t count = GetSelectKernels().nonzero(marks.data(), static_cast<int64_t>(marks.size()),
+                                                   static_cast<uint32_t>(first), places);
+  uint32_t payload[kMarkRun];
+  for (int64_t i = 0; i < count; ++i) payload[i] = marks[places[i] - static_cast<uint32_t>(first)] - 1;
+  part->positions.insert(part->positions.end(), places, places + count);
+  part->payload.insert(part->payload.end(), payload, payload + count);
+}
+
 absl::Status SparseCodec::NotFinite(const TensorInput& input, int64_t index) const {
   const float residual = input.residual == nullptr ? 0 : input.residual[index];
   return TensorCodec::NotFinite(input.tensor, index, input.values[index] + residual);
@@ -171,14 +183,10 @@ void SparseCodec::PutPart(int64_t tensor, bool all_planned, const SparsePart& pa
   if (count == 0) return;
   if (format_.values == SparseValues::kCommonOrSigned) writer->Put(part.is_signed, 1);
   if (ScaleBits() > 0) writer->Put(FloatBits(part.scale) >> (32 - ScaleBits()), ScaleBits());
-  const bool levels = format_.values == SparseValues::kLevels;
-  const int element_bits = ElementBits(part.is_signed);
-  for (uint32_t payload : part.payload) {
-    if (levels) {
-      PutLevel(payload, writer);
-    } else {
-      writer->Put(payload, element_bits);
-    }
+  if (format_.values == SparseValues::kLevels) {
+    for (uint32_t level : part.payload) PutLevel(level, writer);
+  } else {
+    PutFields(part.payload, ElementBits(part.is_signed), writer);
   }
   format_.coder->Put(part.positions, this->tensor(tensor).size, writer);
 }

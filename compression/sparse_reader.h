@@ -3,9 +3,11 @@
 #define TERSE_COMPRESSION_SPARSE_READER_H_
 
 #include <algorithm>
+#include <cmath>
 #include <memory>
 
 #include "absl/strings/str_cat.h"
+#include "compression/bit_fields.h"
 #include "compression/shared_coder.h"
 #include "compression/sparse_codec.h"
 #include "compression/update_history.h"
@@ -166,11 +168,10 @@ class SparseCodec::Reader : public TensorReader {
 
   // StartTensor saw that the payloads of all elements are there.
   void FillSigns() {
-    for (int64_t i = 0; i < at_.filled; ++i) {
-      uint32_t negative = 0;
-      at_.payload.Get(1, &negative);
-      at_.values[i] = FloatFromBits(FloatBits(at_.scale) ^ (negative == 1 ? kSignBit : 0));
-    }
+    uint32_t negative[kDecodedRun];
+    GetFields(1, absl::MakeSpan(negative, at_.filled), &at_.payload);
+    const uint32_t scale = FloatBits(at_.scale);
+    for (int64_t i = 0; i < at_.filled; ++i) at_.values[i] = FloatFromBits(scale ^ negative[i] << 31);
   }
 
   void FillLevels() {
@@ -182,16 +183,18 @@ class SparseCodec::Reader : public TensorReader {
   }
 
   absl::Status FillFloats() {
+    uint32_t payload[kDecodedRun];
+    GetFields(32, absl::MakeSpan(payload, at_.filled), &at_.payload);
+    bool good = true;
     for (int64_t i = 0; i < at_.filled; ++i) {
-      uint32_t payload = 0;
-      at_.payload.Get(32, &payload);
-      if (MagnitudeBits(payload) == 0 || MagnitudeBits(payload) >= kInfinityBits) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("a value of ", FloatFromBits(payload), "; values must be finite and not 0"));
-      }
-      at_.values[i] = FloatFromBits(payload);
+      at_.values[i] = FloatFromBits(payload[i]);
+      // Neither 0, whose predecessor is the largest of words, nor NaN nor infinity.
+      good &= MagnitudeBits(payload[i]) - 1 < kInfinityBits - 1;
     }
-    return absl::OkStatus();
+    if (good) return absl::OkStatus();
+    const float* const bad = std::find_if(at_.values, at_.values + at_.filled,
+                                          [](float value) { return value == 0 || !std::isfinite(value); });
+    return absl::InvalidArgumentError(absl::StrCat("a value of ", *bad, "; values must be finite and not 0"));
   }
 
   struct State {
@@ -207,8 +210,6 @@ class SparseCodec::Reader : public TensorReader {
     uint32_t positions[kDecodedRun];
     float values[kDecodedRun];
   };
-
-  static constexpr uint32_t kSignBit = 0x80000000u;
 
   const SparseCodec* const codec_;
   const UpdateHistory* const history_;

@@ -26,14 +26,10 @@ absl::StatusOr<std::unique_ptr<const Codec>> StromCodec::Create(const CodecSpec&
 }
 
 absl::Status StromCodec::Select(const TensorInput& input, TopSelector*, SparsePart* part) const {
-  TERSE_RETURN_IF_ERROR(CheckFinite(input));
-  const float threshold = format().fixed_scale;
-  for (size_t i = 0; i < input.values.size(); ++i) {
-    const float value = input.values[i];
-    if (value < threshold && value > -threshold) continue;
-    part->positions.push_back(static_cast<uint32_t>(i));
-    part->payload.push_back(value < 0 ? 1 : 0);
-  }
+  std::vector<float> values;
+  const absl::optional<int64_t> bad = SelectAtLeast(input.values, format().fixed_scale, &part->positions, &values);
+  if (bad.has_value()) return NotFinite(input, *bad);
+  for (float value : values) part->payload.push_back(value < 0 ? 1 : 0);
   return absl::OkStatus();
 }
 

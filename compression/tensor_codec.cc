@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "compression/select_kernels.h"
 #include "core/status.h"
 
 namespace terse {
@@ -82,11 +83,10 @@ absl::Status NotFiniteError(const TensorSpec& tensor, int64_t index, float value
                                                  "; training has diverged, try a lower learning rate"));
 }
 
-absl::Status TensorCodec::CheckFinite(const TensorInput& input) const {
-  uint32_t bad = 0;
-  for (float value : input.values) bad |= static_cast<uint32_t>(MagnitudeBits(FloatBits(value)) >= kInfinityBits);
-  if (bad == 0) return absl::OkStatus();
-  int64_t index = 0;
+absl::Status TensorCodec::CheckFinite(const TensorInput& input, int64_t first, int64_t size) const {
+  const uint32_t largest = GetSelectKernels().max_magnitude(input.values.data() + first, size);
+  if (largest < kInfinityBits) return absl::OkStatus();
+  int64_t index = first;
   while (MagnitudeBits(FloatBits(input.values[index])) < kInfinityBits) ++index;
   return NotFinite(input.tensor, index, input.values[index]);
 }
@@ -117,7 +117,9 @@ absl::StatusOr<std::vector<TensorInput>> TensorCodec::Split(absl::Span<const flo
 }
 
 absl::StatusOr<std::string> TensorCodec::EncodeSplit(absl::Span<const TensorInput> tensors) const {
-  std::string message(1, static_cast<char>(format_number_));
+  EncodeScratch* const scratch = tensors.front().scratch;
+  std::string message = scratch == nullptr ? std::string() : std::move(scratch->spent);
+  message.assign(1, static_cast<char>(format_number_));
   BitWriter writer(&message);
   TERSE_RETURN_IF_ERROR(EncodeTensors(tensors, &writer));
   writer.Finish();

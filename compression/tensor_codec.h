@@ -85,8 +85,10 @@ class TensorCodec : public Codec {
   absl::Status NotFinite(int64_t tensor, int64_t index, float value) const {
     return NotFiniteError(this->tensor(tensor), index, value);
   }
-  // Returns NotFinite for the first such element of the input's values, if there is one.
-  absl::Status CheckFinite(const TensorInput& input) const;
+  // Returns NotFinite for the first such element of the input's values, of all or of `size` from `first` on, if there
+  // is one.
+  absl::Status CheckFinite(const TensorInput& input) const { return CheckFinite(input, 0, input.values.size()); }
+  absl::Status CheckFinite(const TensorInput& input, int64_t first, int64_t size) const;
 
  private:
   absl::StatusOr<std::vector<TensorInput>> Split(absl::Span<const float> update, const EncodeOptions& options) const;

@@ -6,8 +6,8 @@
 #include "absl/memory/memory.h"
 #include "absl/strings/str_cat.h"
 #include "compression/base_three.h"
-#include "compression/counter_random.h"
 #include "compression/exact_math.h"
+#include "compression/quantize_kernels.h"
 #include "core/status.h"
 
 namespace terse {
@@ -32,9 +32,7 @@ CodecTraits TernGradCodec::traits() const {
 QuantizedCodec::Header TernGradCodec::Measure(absl::Span<const float> bucket) const {
   const float largest = LargestMagnitude(bucket);
   if (clip_ == 0 || largest == 0) return {largest};
-  const double squares =
-      LaneSum(bucket, [](float value) { return static_cast<double>(value) * static_cast<double>(value); });
-  const double limit = clip_ * std::sqrt(squares / static_cast<double>(bucket.size()));
+  const double limit = clip_ * std::sqrt(SumOfSquares(bucket) / static_cast<double>(bucket.size()));
   const float cut = NearestFloat(limit);
   return {std::min(largest, cut == 0 ? FloatFromBits(1) : cut)};
 }
@@ -42,16 +40,12 @@ QuantizedCodec::Header TernGradCodec::Measure(absl::Span<const float> bucket) co
 void TernGradCodec::Quantize(const Header& header, absl::Span<const float> values, const uint32_t* draws,
                              uint32_t* symbols) const {
   const double scale = header[0] == 0 ? 1 : header[0];  // all values are 0 then
-  for (size_t i = 0; i < values.size(); ++i) {
-    const uint32_t bits = FloatBits(values[i]);
-    const double ratio = static_cast<double>(FloatFromBits(MagnitudeBits(bits))) / scale;
-    symbols[i] = UniformDouble(draws[i]) < ratio ? 1 + (bits >> 31) : 0;
-  }
+  GetQuantizeKernels().to_ternary(values.data(), draws, static_cast<int64_t>(values.size()), scale, symbols);
 }
 
 bool TernGradCodec::Dequantize(const Header& header, absl::Span<const uint32_t> symbols, float* values) const {
   const float table[3] = {0, header[0], -header[0]};
-  for (size_t i = 0; i < symbols.size(); ++i) values[i] = table[symbols[i]];
+  GetQuantizeKernels().from_table(symbols.data(), static_cast<int64_t>(symbols.size()), table, values);
   return true;
 }
 

@@ -5,12 +5,15 @@
 #include <functional>
 
 #include "compression/bit_stream.h"
+#include "compression/fetch_ahead.h"
+#include "compression/quantize_kernels.h"
 #include "compression/select_kernels.h"
 
 namespace terse {
 namespace {
 
 constexpr int64_t kBlock = 2048;       // elements a step: their candidates stay in the first-level cache
+constexpr int64_t kBlockBytes = kBlock * sizeof(float);
 constexpr int64_t kSampleFrom = 4096;  // smaller tensors are all candidates
 constexpr int64_t kSampleShare = 128;  // one element in so many is sampled,
 constexpr int64_t kMinSample = 256;
@@ -124,7 +127,7 @@ class TopSelector::Side {
     selection_->indices.resize(size_);
     selection_->values.resize(size_);
     double partial[8] = {};
-    GetSelectKernels().add_magnitudes(selection_->values.data(), size_, partial);
+    GetQuantizeKernels().add_magnitudes(selection_->values.data(), size_, partial);
     selection_->sum = 0;
     for (double part : partial) selection_->sum += part;
   }
@@ -161,6 +164,14 @@ class TopSelector::Side {
 
 namespace {
 
+// The index of the first entry that is NaN or infinite.
+absl::optional<int64_t> FirstNotFinite(const uint32_t* indices, const float* values, int64_t size) {
+  if (GetSelectKernels().max_magnitude(values, size) < kInfinityBits) return absl::nullopt;
+  int64_t bad = 0;
+  while (MagnitudeBits(FloatBits(values[bad])) < kInfinityBits) ++bad;
+  return indices[bad];
+}
+
 // In one pass, appends the candidates of all sides. Returns the first index that is NaN or infinite.
 template <typename Side>
 absl::optional<int64_t> Collect(const SelectInput& input, int64_t count, absl::Span<Side> sides) {
@@ -170,21 +181,38 @@ absl::optional<int64_t> Collect(const SelectInput& input, int64_t count, absl::S
   const int64_t n = static_cast<int64_t>(input.values.size());
   const bool adds = input.residual != nullptr;
   for (int64_t begin = 0; begin < n; begin += kBlock) {
+    // Two streams that are read and written the processor fetches by itself as fast.
+    if (!adds) FetchAheadToRead(input.values.data() + begin, kBlockBytes);
     const int64_t kept =
         kernels.collect(input.values.data() + begin, adds ? input.residual + begin : nullptr,
                         adds ? input.sum + begin : nullptr, std::min(kBlock, n - begin), static_cast<uint32_t>(begin),
                         sides.front().bound(), sides.back().bound(), indices, values);
-    if (kernels.max_magnitude(values, kept) >= kInfinityBits) {
-      int64_t bad = 0;
-      while (MagnitudeBits(FloatBits(values[bad])) < kInfinityBits) ++bad;
-      return indices[bad];
-    }
+    if (const absl::optional<int64_t> bad = FirstNotFinite(indices, values, kept)) return bad;
     for (Side& side : sides) side.Append(indices, values, kept, count);
   }
   return absl::nullopt;
 }
 
 }  // namespace
+
+absl::optional<int64_t> SelectAtLeast(absl::Span<const float> values, float bound, std::vector<uint32_t>* indices,
+                                      std::vector<float>* kept) {
+  const SelectKernels& kernels = GetSelectKernels();
+  const int32_t magnitude = static_cast<int32_t>(FloatBits(bound));
+  uint32_t block_indices[kBlock + kSelectPad];
+  float block_values[kBlock + kSelectPad];
+  const int64_t n = static_cast<int64_t>(values.size());
+  for (int64_t begin = 0; begin < n; begin += kBlock) {
+    FetchAheadToRead(values.data() + begin, kBlockBytes);
+    const int64_t found =
+        kernels.collect(values.data() + begin, nullptr, nullptr, std::min(kBlock, n - begin),
+                        static_cast<uint32_t>(begin), magnitude, magnitude, block_indices, block_values);
+    if (const absl::optional<int64_t> bad = FirstNotFinite(block_indices, block_values, found)) return bad;
+    indices->insert(indices->end(), block_indices, block_indices + found);
+    kept->insert(kept->end(), block_values, block_values + found);
+  }
+  return absl::nullopt;
+}
 
 absl::optional<int64_t> TopSelector::SelectTails(const SelectInput& input, int64_t count) {
   Side sides[] = {Side(kPositive, &positive_), Side(kNegative, &negative_)};

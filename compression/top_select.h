@@ -31,6 +31,11 @@ struct TopEntries {
   double sum = 0;
 };
 
+// Appends the entries of magnitude at least `bound` > 0, in order. Returns the index of the first NaN or infinity, in
+// which case what was appended is unspecified; nullopt when there is none.
+absl::optional<int64_t> SelectAtLeast(absl::Span<const float> values, float bound, std::vector<uint32_t>* indices,
+                                      std::vector<float>* kept);
+
 // Keeps its buffers between calls, which is the selections themselves: with the candidates they take up to about 1.5 *
 // count entries of 8 bytes a side for a tensor of millions of elements and a density of 0.01, and 2.5 * count at 0.001.
 // Time is linear in the tensor whatever the numbers are. Not thread-safe.

@@ -5,6 +5,7 @@
 
 #include <cmath>
 
+#include "compression/half_bits.h"
 #include "tests/compression/quantized_testing.h"
 
 namespace terse {

@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "compression/exact_math.h"
+#include "compression/quantize_kernels.h"
 #include "tests/compression/quantized_testing.h"
 
 namespace terse {
@@ -22,28 +23,43 @@ std::unique_ptr<const Codec> New(int64_t bits, const std::vector<int64_t>& sizes
   return *LowPrecisionCodec::Create(spec, MakeLayout(sizes));
 }
 
+// The level of one number.
+int32_t Level(float x, float delta, int bits, uint32_t draw) {
+  uint32_t symbol = 0;
+  GetQuantizeKernels().to_low_precision(&x, &draw, 1, delta, bits, &symbol);
+  const uint32_t sign = uint32_t{1} << (bits - 1);
+  return static_cast<int32_t>(symbol ^ sign) - static_cast<int32_t>(sign);
+}
+
 TEST(LowPrecisionLevel, RoundsByChanceInsideTheHull) {
   const uint32_t half = 0x80000000u;
-  EXPECT_EQ(LowPrecisionLevel(2.5f, 1, 4, half - 1), 3);
-  EXPECT_EQ(LowPrecisionLevel(2.5f, 1, 4, half), 2);
-  EXPECT_EQ(LowPrecisionLevel(-2.5f, 1, 4, half - 1), -2);
-  EXPECT_EQ(LowPrecisionLevel(-2.5f, 1, 4, half), -3);
-  EXPECT_EQ(LowPrecisionLevel(-2.25f, 1, 4, 0xbfffffffu), -2);
-  EXPECT_EQ(LowPrecisionLevel(-2.25f, 1, 4, 0xc0000000u), -3);
+  EXPECT_EQ(Level(2.5f, 1, 4, half - 1), 3);
+  EXPECT_EQ(Level(2.5f, 1, 4, half), 2);
+  EXPECT_EQ(Level(-2.5f, 1, 4, half - 1), -2);
+  EXPECT_EQ(Level(-2.5f, 1, 4, half), -3);
+  EXPECT_EQ(Level(-2.25f, 1, 4, 0xbfffffffu), -2);
+  EXPECT_EQ(Level(-2.25f, 1, 4, 0xc0000000u), -3);
   for (uint32_t draw : {0u, half, 0xffffffffu}) {
-    EXPECT_EQ(LowPrecisionLevel(-8, 1, 4, draw), -8);
-    EXPECT_EQ(LowPrecisionLevel(7, 1, 4, draw), 7);
-    EXPECT_EQ(LowPrecisionLevel(-0.0f, 1, 4, draw), 0);
-    EXPECT_EQ(LowPrecisionLevel(5, 0, 4, draw), 0);
+    EXPECT_EQ(Level(7, 1, 4, draw), 7);
+    EXPECT_EQ(Level(-7, 1, 4, draw), -7);
+    EXPECT_EQ(Level(-0.0f, 1, 4, draw), 0);
+    EXPECT_EQ(Level(0, 0, 4, draw), 0);
   }
 }
 
-TEST(LowPrecisionLevel, TakesTheClosestPointOutsideTheHull) {
+// The reciprocal of 49 is not a double, and 49 times what is nearest to it is less than 1.
+TEST(LowPrecisionLevel, LeavesNothingToChanceWhereThereIsNone) {
+  ASSERT_NE(1.0 / 49 * 49, 1);
   for (uint32_t draw : {0u, 0x80000000u, 0xffffffffu}) {
-    EXPECT_EQ(LowPrecisionLevel(7.01f, 1, 4, draw), 7);
-    EXPECT_EQ(LowPrecisionLevel(kLargestFloat, 0x1p-149f, 4, draw), 7);
-    EXPECT_EQ(LowPrecisionLevel(-8.01f, 1, 4, draw), -8);
-    EXPECT_EQ(LowPrecisionLevel(-kLargestFloat, 0x1p-149f, 16, draw), -32768);
+    EXPECT_EQ(Level(49, 49, 2, draw), 1);
+    EXPECT_EQ(Level(-49, 49, 2, draw), -1);
+  }
+}
+
+TEST(LowPrecisionLevel, TakesTheLargestLevelJustOutsideTheHull) {
+  for (uint32_t draw : {0u, 0x80000000u, 0xffffffffu}) {
+    EXPECT_EQ(Level(7.0001f, 1, 4, draw), 7);
+    EXPECT_EQ(Level(-7.0001f, 1, 4, draw), -7);
   }
 }
 

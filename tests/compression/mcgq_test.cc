@@ -127,11 +127,15 @@ TEST(McgqRle, RefusesWhatItDoesNotWrite) {
   EXPECT_THAT(reason(2, {{2, 32}, {2, 32}, {1, 2}, {0, 2}, {2, 2}}), HasSubstr("a run of 2 zeros at 1"));
 }
 
+SparseLevels LevelsOf(const std::vector<float>& values, int64_t count, double xi) {
+  SparseLevels levels;
+  SampleLevels(values, count, xi, SampleNorm(values), &levels);
+  return levels;
+}
+
 TEST(Mcgq, TakesTheSamplesOfTheExampleInItsHeader) {
-  double norm = 0;
-  const SparseLevels levels = SampleLevels({1, 0, -2, 1}, SampleCount(1, 4), 0.5, &norm);
-  EXPECT_THAT(DenseOf(levels, 4), ElementsAre(1, 0, -2, 1));
-  EXPECT_EQ(norm, 4);
+  EXPECT_EQ(SampleNorm({1, 0, -2, 1}), 4);
+  EXPECT_THAT(DenseOf(LevelsOf({1, 0, -2, 1}, SampleCount(1, 4), 0.5), 4), ElementsAre(1, 0, -2, 1));
 }
 
 // Algorithm 1 as it stands, on integers: sample i hits element k where C_{k-1} <= (xi + i) / N * C < C_k. With xi = x /
@@ -158,8 +162,7 @@ TEST(Mcgq, TheClosedFormIsAlgorithm1) {
     // Totals and numbers of samples that divide each other put samples on the borders of intervals.
     const int64_t count = 1 + static_cast<int64_t>(random.Below(100));
     const int64_t x = static_cast<int64_t>(random.Below(64));
-    double norm = 0;
-    const SparseLevels levels = SampleLevels(values, count, static_cast<double>(x) / 64, &norm);
+    const SparseLevels levels = LevelsOf(values, count, static_cast<double>(x) / 64);
     // Where N * C_k is a multiple of ||g||_1, and so on a border, the quotient of doubles is exact as well.
     ASSERT_EQ(DenseOf(levels, values.size()), LiteralLoop(values, count, x)) << trial;
   }
@@ -171,9 +174,8 @@ TEST(Mcgq, LevelsSumToN) {
     for (int64_t size : {1, 3, 1000}) {
       const std::vector<float> values = RandomUpdate(size, &random, 1e-30);
       for (double xi : {0.0, 0.5, 1 - 0x1p-32}) {
-        double norm = 0;
         const int64_t count = SampleCount(samples, size);
-        const SparseLevels levels = SampleLevels(values, count, xi, &norm);
+        const SparseLevels levels = LevelsOf(values, count, xi);
         int64_t sum = 0;
         for (uint32_t level : levels.levels) sum += level >> 1;
         EXPECT_EQ(sum, count) << size << " " << samples << " " << xi;
@@ -182,9 +184,8 @@ TEST(Mcgq, LevelsSumToN) {
   }
   // Here N * ||g||_1 / ||g||_1 may round to less than N, and the last sample lies that close to the end.
   for (int trial = 0; trial < 2000; ++trial) {
-    double norm = 0;
     const std::vector<float> values = RandomUpdate(2, &random);
-    const SparseLevels levels = SampleLevels(values, kMostLevel, 1 - 0x1p-32, &norm);
+    const SparseLevels levels = LevelsOf(values, kMostLevel, 1 - 0x1p-32);
     EXPECT_EQ(int64_t{levels.levels[0] >> 1} + (levels.levels.size() > 1 ? levels.levels[1] >> 1 : 0), kMostLevel);
   }
   EXPECT_EQ(SampleCount(0.05, 100), 5);

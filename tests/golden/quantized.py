@@ -18,6 +18,10 @@ def up(x):
     return y if y >= x or y == LARGEST else float_of(bits_of(y) + 1)
 
 
+def chance(x):
+    return round(x * 2**32) / 2**32
+
+
 def is_signed(x):
     return math.copysign(1.0, x) < 0
 
@@ -161,8 +165,8 @@ class Qsgd(Codec):
         return [self.symbol(header[0], x, u_i) for x, u_i in zip(bucket, u)]
 
     def symbol(self, norm, x, u):
-        r = abs(x) * self.s / norm if norm > 0 else 0.0
-        level = math.floor(r) + (u < r - math.floor(r))
+        r = abs(x) * (self.s / norm) if norm > 0 else 0.0
+        level = math.floor(r) + (u < chance(r - math.floor(r)))
         return 2 * level + is_signed(x) if level > 0 else 0
 
     def value(self, header, symbol):
@@ -188,7 +192,7 @@ class TernGrad(Codec):
 
     def symbols(self, header, bucket, u):
         s = header[0]
-        return [1 + is_signed(x) if s > 0 and u_i < abs(x) / s else 0 for x, u_i in zip(bucket, u)]
+        return [1 + is_signed(x) if s > 0 and u_i < chance(abs(x) * (1 / s)) else 0 for x, u_i in zip(bucket, u)]
 
     def value(self, header, symbol):
         return [0.0, header[0], -header[0]][symbol]
@@ -259,8 +263,9 @@ class LowPrecision(Codec):
         return [self.level(header[0], x, u_i) % 2**self.b for x, u_i in zip(bucket, u)]
 
     def level(self, delta, x, u):
-        r = max(-self.most, min(self.most, x / delta)) if delta > 0 else 0.0
-        return math.floor(r) + (u < r - math.floor(r))
+        r = (x * (1 / delta) if delta > 0 else 0.0) + (self.most + 1)
+        level = math.floor(r) - (self.most + 1) + (u < chance(r - math.floor(r)))
+        return max(-self.most, min(self.most, level))
 
     def value(self, header, symbol):
         level = symbol - 2**self.b if symbol > self.most else symbol

@@ -134,18 +134,35 @@ def low_precision_sparse(spec, tensor, key, index):
     return Part(positions, sign_bits(tensor, positions), scale if positions else None)
 
 
+def prefix_sums(tensor):
+    """C_k of FORMAT.md, "mcgq", by octets; that of an element that is 0 does not matter."""
+    sums, begin = [], 0.0
+    for first in range(0, len(tensor), 8):
+        a = [abs(x) for x in tensor[first:first + 8]]
+        a += [0.0] * (8 - len(a))
+        end = begin + (((a[0] + a[4]) + (a[2] + a[6])) + ((a[1] + a[5]) + (a[3] + a[7])))
+        last = max((i for i in range(8) if a[i]), default=0)
+        reached = begin
+        for i in range(min(8, len(tensor) - first)):
+            reached = end if i >= last else min(end, reached + a[i])
+            sums.append(reached)
+        begin = end
+    return sums
+
+
 def mcgq_levels(samples, tensor, key, index):
     """The integers, with their signs, and the scale."""
     if not any(tensor):
         return [0] * len(tensor), 0.0
     n = min(2**31 - 1, math.ceil(samples * len(tensor)))
     xi = philox.draws(key, index, 1)[0] * 2.0**-32
-    norm = 0.0
-    for x in tensor:
-        norm += abs(x)
-    levels, total, before = [], 0.0, 0
-    for x in tensor:
-        total += abs(x)
+    sums = prefix_sums(tensor)
+    norm = sums[-1]
+    levels, before = [], 0
+    for x, total in zip(tensor, sums):
+        if x == 0:
+            levels.append(0)
+            continue
         until = n if total == norm else min(n, math.ceil(float(n) * total / norm - xi))
         levels.append((until - before) * (-1 if x < 0 else 1))
         before = until

@@ -1,0 +1,28 @@
+// Fetching ahead of a pass over main memory that works run by run, with other work in between: the processor's own
+// prefetching does not keep up with such bursts.
+#ifndef TERSE_COMPRESSION_FETCH_AHEAD_H_
+#define TERSE_COMPRESSION_FETCH_AHEAD_H_
+
+#include <cstdint>
+
+namespace terse {
+
+// How many bytes ahead: about four runs of floats.
+constexpr uintptr_t kFetchAhead = 8192;
+
+// Starts to fetch the cache lines of the `bytes` bytes that lie kFetchAhead behind `at`. That these may lie behind the
+// end of an array, or nowhere, does no harm: nothing is read.
+inline void FetchAheadToRead(const void* at, int64_t bytes) {
+  const uintptr_t from = reinterpret_cast<uintptr_t>(at) + kFetchAhead;
+  for (int64_t line = 0; line < bytes; line += 64) __builtin_prefetch(reinterpret_cast<const void*>(from + line), 0);
+}
+
+// The same for memory that will be written.
+inline void FetchAheadToWrite(const void* at, int64_t bytes) {
+  const uintptr_t from = reinterpret_cast<uintptr_t>(at) + kFetchAhead;
+  for (int64_t line = 0; line < bytes; line += 64) __builtin_prefetch(reinterpret_cast<const void*>(from + line), 1);
+}
+
+}  // namespace terse
+
+#endif  // TERSE_COMPRESSION_FETCH_AHEAD_H_
