@@ -30,7 +30,8 @@ class Choice {
     Offer(kGolomb, GolombCoder().Bits(positions, size));
     Offer(kGapClass, gap_class_.bits());
     // Most positions are far from what the Elias codes are good for, which their classes show without another look.
-    for (const auto& [other, least] : {std::pair(kGamma, EliasGammaLeastBits), std::pair(kDelta, EliasDeltaLeastBits)}) {
+    for (const auto& [other, least] :
+         {std::pair(kGamma, EliasGammaLeastBits), std::pair(kDelta, EliasDeltaLeastBits)}) {
       if (1 + kOtherBits + least(gap_class_.counts()) < bits_) Offer(other, kOthers[other]().Bits(positions, size));
     }
   }

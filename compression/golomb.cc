@@ -11,12 +11,14 @@ constexpr char kName[] = "golomb";
 
 struct Golomb {
   explicit Golomb(int64_t parameter)
-      : m(static_cast<uint32_t>(parameter)), width(31 - __builtin_clz(m)), short_ones((uint32_t{2} << width) - m),
+      : m(static_cast<uint32_t>(parameter)),
+        width(31 - __builtin_clz(m)),
+        short_ones((uint32_t{2} << width) - m),
         shift(32 + width),
         reciprocal(((uint64_t{1} << shift) + m - 1) / m) {}
 
-  // zeros / m, for zeros < 2^31, by a multiplication: the product with `reciprocal`, which is at most 2^32, is too large
-  // by less than 1 / m of a quotient.
+  // zeros / m, for zeros < 2^31, by a multiplication: the product with `reciprocal`, which is at most 2^32, is too
+  // large by less than 1 / m of a quotient.
   uint32_t Quotient(uint32_t zeros) const { return static_cast<uint32_t>(zeros * reciprocal >> shift); }
 
   uint32_t m;

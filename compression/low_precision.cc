@@ -52,7 +52,8 @@ QuantizedCodec::Header LowPrecisionCodec::Measure(absl::Span<const float> bucket
 
 void LowPrecisionCodec::Quantize(const Header& header, absl::Span<const float> values, const uint32_t* draws,
                                  uint32_t* symbols) const {
-  GetQuantizeKernels().to_low_precision(values.data(), draws, static_cast<int64_t>(values.size()), header[0], bits_, symbols);
+  GetQuantizeKernels().to_low_precision(values.data(), draws, static_cast<int64_t>(values.size()), header[0], bits_,
+                                        symbols);
 }
 
 bool LowPrecisionCodec::GoodHeader(const Header& header) const {
@@ -61,7 +62,8 @@ bool LowPrecisionCodec::GoodHeader(const Header& header) const {
 }
 
 bool LowPrecisionCodec::Dequantize(const Header& header, absl::Span<const uint32_t> symbols, float* values) const {
-  return GetQuantizeKernels().from_low_precision(symbols.data(), static_cast<int64_t>(symbols.size()), header[0], bits_, values);
+  return GetQuantizeKernels().from_low_precision(symbols.data(), static_cast<int64_t>(symbols.size()), header[0], bits_,
+                                                 values);
 }
 
 // delta is at most the largest magnitude, whose level is therefore not 0.

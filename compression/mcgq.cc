@@ -31,7 +31,8 @@ CodecTraits McgqTraits() {
 }
 
 constexpr int64_t kOctet = 8;
-constexpr int64_t kOctets = 256;  // that are worked on together: all that belongs to them stays in the first-level cache
+constexpr int64_t kOctets =
+    256;  // that are worked on together: all that belongs to them stays in the first-level cache
 
 // Calls visit(first, values, octets, sums) for runs of at most kOctets octets, the last one filled up with zeros, where
 // `sums` are those of their magnitudes.
@@ -58,8 +59,7 @@ void ForEachRun(absl::Span<const float> values, Visit visit) {
 // would often be guessed wrong.
 class Sampler {
  public:
-  Sampler(int64_t count, double xi, double norm)
-      : count_(static_cast<int32_t>(count)), xi_(xi), norm_(norm) {}
+  Sampler(int64_t count, double xi, double norm) : count_(static_cast<int32_t>(count)), xi_(xi), norm_(norm) {}
 
   // Appends the levels of a run.
   void Add(int64_t first, const float* values, int64_t octets, const double* sums, SparseLevels* levels) {
@@ -202,9 +202,8 @@ class RleMcgqCodec : public TensorCodec {
 
   absl::StatusOr<int64_t> TensorsBits(absl::Span<const TensorInput> tensors) const override {
     int64_t bits = 0;
-    TERSE_RETURN_IF_ERROR(ForEachTensor(tensors, [&bits](int64_t size, float, const SparseLevels& levels) {
-      bits += 32 + RleBits(levels, size);
-    }));
+    TERSE_RETURN_IF_ERROR(ForEachTensor(
+        tensors, [&bits](int64_t size, float, const SparseLevels& levels) { bits += 32 + RleBits(levels, size); }));
     return bits;
   }
 

@@ -9,10 +9,10 @@
 //   count_k = T_k - T_{k-1}, T_k = ceil(N * P_k - xi), T_{-1} = 0, in one pass; the counts sum to N.
 // - Float rules: C_k is a sum of doubles, by octets of elements, the last one filled up with zeros. To that at the end
 //   of the octet before, the octet's magnitudes are added in index order, and the result is at most C at the octet's
-//   end, which the last element that is not 0 has: to that of the octet before, the octet's total is added (TotalOfLanes
-//   of exact_math.h). T_k = N where C_k = ||g||_1 = C_{n-1}, otherwise min(N, ceil(N * C_k / C_{n-1} - xi)), each
-//   operation rounded to double, in this order. T never falls, for rounding is monotone. xi is draw 0 of the tensor's stream as
-//   UniformDouble.
+//   end, which the last element that is not 0 has: to that of the octet before, the octet's total is added
+//   (TotalOfLanes of exact_math.h). T_k = N where C_k = ||g||_1 = C_{n-1}, otherwise min(N, ceil(N * C_k / C_{n-1} -
+//   xi)), each operation rounded to double, in this order. T never falls, for rounding is monotone. xi is draw 0 of the
+//   tensor's stream as UniformDouble.
 // - n * K is a product of doubles. N is at most 2^31 - 1. K is EncodeOptions::rates (Algorithm 3, dynamic_sampling.h),
 //   or spec.samples without; 0 < K <= 1024.
 // - The scale ||g||_1 / N always travels, as one float32 a tensor (section 3.4's note for optimizers that depend on

@@ -129,8 +129,7 @@ HWY_INLINE void Step(const Constants& constants, int64_t done, uint32_t* words) 
   }
 }
 
-void Fill(const std::array<uint32_t, 4>& counter, const std::array<uint32_t, 2>& key, int64_t blocks,
-          uint32_t* words) {
+void Fill(const std::array<uint32_t, 4>& counter, const std::array<uint32_t, 2>& key, int64_t blocks, uint32_t* words) {
   constexpr int kGroups = 3;
   int64_t done = 0;
   if (const Constants constants = MakeConstants(counter, key); constants.lanes >= 2) {

@@ -21,8 +21,8 @@ struct QuantizeKernels {
   // sums[i] = the total of the magnitudes of values[8 * i], ..., values[8 * i + 7], as TotalOfLanes adds them.
   void (*octet_magnitudes)(const float* values, int64_t octets, double* sums);
 
-  // mcgq: T of the sums C in `reached`, which are at most `norm`: `samples` where that is reached, otherwise the smaller
-  // of `samples` and ceil(samples * reached / norm - shift).
+  // mcgq: T of the sums C in `reached`, which are at most `norm`: `samples` where that is reached, otherwise the
+  // smaller of `samples` and ceil(samples * reached / norm - shift).
   void (*samples_until)(const double* reached, int64_t size, double norm, double shift, int32_t samples,
                         int32_t* until);
 

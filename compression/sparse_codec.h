@@ -83,8 +83,8 @@ class SparseCodec : public TensorCodec {
   // Fills `part` with the `count` elements of largest magnitude of `input` as kFloats. INVALID_ARGUMENT from NotFinite.
   absl::Status SelectLargestFloats(const TensorInput& input, int64_t count, TopSelector* selector,
                                    SparsePart* part) const;
-  // Adds the elements whose marks[i] is not 0 to `part`, with marks[i] - 1 as their payload. marks[0] is that of element
-  // `first`; there are at most kMarkRun.
+  // Adds the elements whose marks[i] is not 0 to `part`, with marks[i] - 1 as their payload. marks[0] is that of
+  // element `first`; there are at most kMarkRun.
   static void AppendMarked(absl::Span<const uint32_t> marks, int64_t first, SparsePart* part);
   static constexpr int64_t kMarkRun = 2048;
   // A positive scale as it travels: RoundToFiniteFloat, or that once more rounded the same way to bfloat16.

@@ -12,7 +12,7 @@
 namespace terse {
 namespace {
 
-constexpr int64_t kBlock = 2048;       // elements a step: their candidates stay in the first-level cache
+constexpr int64_t kBlock = 2048;  // elements a step: their candidates stay in the first-level cache
 constexpr int64_t kBlockBytes = kBlock * sizeof(float);
 constexpr int64_t kSampleFrom = 4096;  // smaller tensors are all candidates
 constexpr int64_t kSampleShare = 128;  // one element in so many is sampled,
