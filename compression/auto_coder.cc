@@ -11,7 +11,7 @@
 namespace terse {
 namespace {
 
-constexpr char kName[] = "auto";
+constexpr char kAutoName[] = "auto";
 constexpr int kOtherBits = 2;
 
 // The coders behind a selector of 1 + kOtherBits bits.
@@ -52,9 +52,9 @@ class Choice {
   int64_t bits_ = 0;
 };
 
-class Coder final : public PositionCoder {
+class AutoPositions final : public PositionCoder {
  public:
-  absl::string_view name() const override { return kName; }
+  absl::string_view name() const override { return kAutoName; }
 
   int64_t Bits(absl::Span<const uint32_t> positions, int64_t size) const override {
     return Choice(positions, size).bits();
@@ -76,9 +76,9 @@ class Coder final : public PositionCoder {
                                                        const BitReader& stream) const override {
     BitReader rest = stream;
     uint32_t is_rice, other;
-    if (!rest.Get(1, &is_rice)) return PositionsEndEarly(kName);
+    if (!rest.Get(1, &is_rice)) return PositionsEndEarly(kAutoName);
     if (is_rice == 1) return RiceCoder().Open(count, size, rest);
-    if (!rest.Get(kOtherBits, &other)) return PositionsEndEarly(kName);
+    if (!rest.Get(kOtherBits, &other)) return PositionsEndEarly(kAutoName);
     return kOthers[other]().Open(count, size, rest);
   }
 };
@@ -86,7 +86,7 @@ class Coder final : public PositionCoder {
 }  // namespace
 
 const PositionCoder& AutoCoder() {
-  static const Coder coder;
+  static const AutoPositions coder;
   return coder;
 }
 

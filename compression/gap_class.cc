@@ -9,7 +9,7 @@
 namespace terse {
 namespace {
 
-constexpr char kName[] = "gap_class";
+constexpr char kGapClassName[] = "gap_class";
 constexpr int kClasses = kGapClasses;
 constexpr int kLastClassBits = 6;
 constexpr int kLevelBits = 4;
@@ -183,7 +183,7 @@ class GapClassSource {
       const int taken = state < kLowest ? kWordBits : 0;
       state = taken != 0 ? state << kWordBits | (window & (kLowest - 1)) : state;
       window >>= taken;
-      if (!stream.Skip(taken + extra)) return PositionsEndEarly(kName);
+      if (!stream.Skip(taken + extra)) return PositionsEndEarly(kGapClassName);
       const uint32_t open = static_cast<uint32_t>(window) & ((uint32_t{1} << extra) - 1);
       gap = (static_cast<uint32_t>(number - 2 * extra) << extra) + open;
     }
@@ -193,8 +193,8 @@ class GapClassSource {
   }
 
   absl::StatusOr<BitReader> Finish() {
-    if (state_ != kLowest) return RefusePositions(kName, "the coder's last state is not its first");
-    if (ChooseLevels(counts_) != levels_) return RefusePositions(kName, "the table is not that of the gaps");
+    if (state_ != kLowest) return RefusePositions(kGapClassName, "the coder's last state is not its first");
+    if (ChooseLevels(counts_) != levels_) return RefusePositions(kGapClassName, "the table is not that of the gaps");
     return stream_;
   }
 
@@ -206,9 +206,9 @@ class GapClassSource {
   BitReader stream_;
 };
 
-class Coder final : public PositionCoder {
+class GapClassPositions final : public PositionCoder {
  public:
-  absl::string_view name() const override { return kName; }
+  absl::string_view name() const override { return kGapClassName; }
 
   int64_t Bits(absl::Span<const uint32_t> positions, int64_t) const override {
     return GapClassCoding(positions).bits();
@@ -228,20 +228,20 @@ class Coder final : public PositionCoder {
     BitReader rest = stream;
     Levels levels{};
     uint32_t last, state;
-    if (!rest.Get(kLastClassBits, &last)) return PositionsEndEarly(kName);
-    if (last >= kClasses) return RefusePositions(kName, "there is no such last class");
+    if (!rest.Get(kLastClassBits, &last)) return PositionsEndEarly(kGapClassName);
+    if (last >= kClasses) return RefusePositions(kGapClassName, "there is no such last class");
     for (uint32_t c = 0; c <= last; ++c) {
       uint32_t level;
-      if (!rest.Get(kLevelBits, &level)) return PositionsEndEarly(kName);
+      if (!rest.Get(kLevelBits, &level)) return PositionsEndEarly(kGapClassName);
       levels[c] = static_cast<uint8_t>(level);
     }
-    if (levels[last] == 0) return RefusePositions(kName, "the last class is unused");
+    if (levels[last] == 0) return RefusePositions(kGapClassName, "the last class is unused");
     if (std::find(levels.begin(), levels.end(), kMaxLevel) == levels.end()) {
-      return RefusePositions(kName, "no class is the most frequent one");
+      return RefusePositions(kGapClassName, "no class is the most frequent one");
     }
-    if (!rest.Get(kStateBits, &state)) return PositionsEndEarly(kName);
-    if (state < kLowest) return RefusePositions(kName, "the first state is below the lowest");
-    return std::make_unique<GapReader<GapClassSource>>(GapClassSource(levels, state, rest), size, kName);
+    if (!rest.Get(kStateBits, &state)) return PositionsEndEarly(kGapClassName);
+    if (state < kLowest) return RefusePositions(kGapClassName, "the first state is below the lowest");
+    return std::make_unique<GapReader<GapClassSource>>(GapClassSource(levels, state, rest), size, kGapClassName);
   }
 };
 
@@ -276,7 +276,7 @@ void GapClassCoding::Put(BitWriter* writer) const {
 }
 
 const PositionCoder& GapClassCoder() {
-  static const Coder coder;
+  static const GapClassPositions coder;
   return coder;
 }
 

@@ -7,7 +7,7 @@
 namespace terse {
 namespace {
 
-constexpr char kName[] = "golomb";
+constexpr char kGolombName[] = "golomb";
 
 struct Golomb {
   explicit Golomb(int64_t parameter)
@@ -50,10 +50,10 @@ class GolombSource {
     for (uint32_t& gap : zeros) {
       uint64_t q;
       uint32_t r, last;
-      if (!quotients.GetUnary(&q) || !fixed.Get(code.width, &r)) return PositionsEndEarly(kName);
-      if (q > most_) return PositionPastTheEnd(kName);
+      if (!quotients.GetUnary(&q) || !fixed.Get(code.width, &r)) return PositionsEndEarly(kGolombName);
+      if (q > most_) return PositionPastTheEnd(kGolombName);
       if (r >= code.short_ones) {
-        if (!quotients.Get(1, &last)) return PositionsEndEarly(kName);
+        if (!quotients.Get(1, &last)) return PositionsEndEarly(kGolombName);
         r = 2 * r + last - code.short_ones;
       }
       gap = static_cast<uint32_t>(q) * code.m + r;  // below size + M
@@ -72,9 +72,9 @@ class GolombSource {
   BitReader quotients_;
 };
 
-class Coder final : public PositionCoder {
+class GolombPositions final : public PositionCoder {
  public:
-  absl::string_view name() const override { return kName; }
+  absl::string_view name() const override { return kGolombName; }
 
   int64_t Bits(absl::Span<const uint32_t> positions, int64_t size) const override {
     const Golomb code(GolombParameter(positions.size(), size));
@@ -114,8 +114,8 @@ class Coder final : public PositionCoder {
                                                        const BitReader& stream) const override {
     const Golomb code(GolombParameter(count, size));
     BitReader quotients = stream;
-    if (!quotients.Skip(static_cast<uint64_t>(count) * code.width)) return PositionsEndEarly(kName);
-    return std::make_unique<GapReader<GolombSource>>(GolombSource(code, size, stream, quotients), size, kName);
+    if (!quotients.Skip(static_cast<uint64_t>(count) * code.width)) return PositionsEndEarly(kGolombName);
+    return std::make_unique<GapReader<GolombSource>>(GolombSource(code, size, stream, quotients), size, kGolombName);
   }
 };
 
@@ -141,7 +141,7 @@ int64_t GolombParameter(int64_t count, int64_t size) {
 }
 
 const PositionCoder& GolombCoder() {
-  static const Coder coder;
+  static const GolombPositions coder;
   return coder;
 }
 

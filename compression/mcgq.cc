@@ -37,7 +37,7 @@ constexpr int64_t kOctets =
 // Calls visit(first, values, octets, sums) for runs of at most kOctets octets, the last one filled up with zeros, where
 // `sums` are those of their magnitudes.
 template <typename Visit>
-void ForEachRun(absl::Span<const float> values, Visit visit) {
+void ForEachOctetRun(absl::Span<const float> values, Visit visit) {
   const int64_t size = static_cast<int64_t>(values.size());
   const int64_t octets = size / kOctet;
   double sums[kOctets];
@@ -296,7 +296,7 @@ int64_t SampleCount(double samples, int64_t size) {
 
 double SampleNorm(absl::Span<const float> values) {
   double norm = 0;
-  ForEachRun(values, [&norm](int64_t, const float*, int64_t octets, const double* sums) {
+  ForEachOctetRun(values, [&norm](int64_t, const float*, int64_t octets, const double* sums) {
     for (int64_t i = 0; i < octets; ++i) norm += sums[i];
   });
   return norm;
@@ -304,7 +304,7 @@ double SampleNorm(absl::Span<const float> values) {
 
 void SampleLevels(absl::Span<const float> values, int64_t count, double xi, double norm, SparseLevels* levels) {
   Sampler sampler(count, xi, norm);
-  ForEachRun(values, [&](int64_t first, const float* run, int64_t octets, const double* sums) {
+  ForEachOctetRun(values, [&](int64_t first, const float* run, int64_t octets, const double* sums) {
     sampler.Add(first, run, octets, sums, levels);
   });
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "absl/types/optional.h"
+#include "compression/bit_stream.h"
 #include "compression/gap_code.h"
 #include "compression/rice.h"
 #include "compression/shared_kernels.h"
@@ -15,7 +16,7 @@ namespace {
 
 constexpr char kName[] = "shared";
 constexpr int kStateBits = 32;
-constexpr int kLengthBits = 4;  // of the number of bits of the state that is written, less kSharedWordBits + 1
+constexpr int kStateLengthBits = 4;  // of the number of bits of the state that is written, less kSharedWordBits + 1
 constexpr int kMostSlotBits = 15;
 constexpr int64_t kFewest = 32;  // positions: fewer do not pay for the state
 constexpr int64_t kFewestOfTwoLanes = 2048;
@@ -86,29 +87,44 @@ LaneDeal Deal(int64_t count, int64_t size) {
   return deal;
 }
 
+// Fills `run` with the masses of the elements from `begin` on, as many as it takes and lie before `end`.
+void FillRun(const PositionHistory& history, int side, int64_t begin, int64_t end, MassRun* run) {
+  run->begin = begin;
+  run->count = std::min(MassRun::kMost, end - begin);
+  history.Masses(side, begin, absl::MakeSpan(run->masses.data(), run->count));
+  GetSharedKernels().sum(run);
+}
+
+// Returns the mass of the elements of the run before element `index` of it.
+int64_t MassBefore(const MassRun& run, int64_t index) {
+  const int64_t group = index / MassRun::kGroup;
+  const auto* const masses = reinterpret_cast<const char*>(&run.masses[group * MassRun::kGroup]);
+  const uint64_t before = LoadLittle64(masses) & ((uint64_t{1} << (index % MassRun::kGroup * 8)) - 1);
+  return run.sums[group] + static_cast<int64_t>(SumOfBytes(before));
+}
+
 // Returns the symbols of the positions, which lie at element `begin` or after it.
 std::vector<Symbol> MakeSymbols(const PositionHistory& history, int side, int64_t begin,
                                 absl::Span<const uint32_t> positions, const SharedModel& model) {
   std::vector<Symbol> symbols;
   symbols.reserve(positions.size());
-  std::array<uint8_t, MassRun::kMost> masses;
+  MassRun run;
   const uint64_t window = uint64_t{1} << model.slot_bits;
-  uint64_t gap = 0;  // mass since the position before
-  auto next = positions.begin();
-  for (; next != positions.end(); begin += MassRun::kMost) {
-    const int64_t count = std::min(MassRun::kMost, history.size() - begin);
-    history.Masses(side, begin, absl::MakeSpan(masses.data(), count));
-    for (int64_t i = 0; i < count; ++i) {
-      if (next == positions.end() || *next != begin + i) {
-        gap += masses[i];
-        continue;
-      }
+  uint64_t gap = 0;  // mass since the position before, up to the run
+  for (auto next = positions.begin(); next != positions.end(); begin += run.count) {
+    FillRun(history, side, begin, history.size(), &run);
+    int64_t passed = 0;  // mass of the run up to the position before
+    for (; next != positions.end() && *next < begin + run.count; ++next) {
+      const int64_t before = MassBefore(run, *next - begin);
+      gap += static_cast<uint64_t>(before - passed);
+      const uint32_t mass = run.masses[*next - begin];
       const uint32_t slot = static_cast<uint32_t>(gap & (window - 1));
       symbols.push_back({static_cast<uint32_t>(gap >> model.slot_bits), slot,
-                         static_cast<uint32_t>(std::min<uint64_t>(masses[i], window - slot))});
+                         static_cast<uint32_t>(std::min<uint64_t>(mass, window - slot))});
       gap = 0;
-      ++next;
+      passed = before + mass;
     }
+    gap += static_cast<uint64_t>(run.total - passed);
   }
   return symbols;
 }
@@ -148,7 +164,7 @@ int BitLength(uint32_t state) { return 32 - __builtin_clz(state); }
 struct Encoded {
   int64_t bits() const {
     int64_t bits = (deal.lanes - 1) * deal.end_bits + kSharedWordBits * static_cast<int64_t>(words.size());
-    for (int lane = 0; lane < deal.lanes; ++lane) bits += kLengthBits + BitLength(states[lane]) - 1;
+    for (int lane = 0; lane < deal.lanes; ++lane) bits += kStateLengthBits + BitLength(states[lane]) - 1;
     return bits;
   }
 
@@ -188,12 +204,8 @@ absl::optional<Encoded> EncodeIfShorter(const PositionHistory& history, int side
 }
 
 bool NextRun(const SharedDecoding& decoding, SharedLane* lane) {
-  MassRun& run = lane->run;
-  run.begin += run.count;
-  run.count = std::min(MassRun::kMost, lane->end - run.begin);
-  decoding.history->Masses(decoding.side, run.begin, absl::MakeSpan(run.masses.data(), run.count));
-  GetSharedKernels().sum(&run);
-  return run.count > 0;
+  FillRun(*decoding.history, decoding.side, lane->run.begin + lane->run.count, lane->end, &lane->run);
+  return lane->run.count > 0;
 }
 
 // Decodes all positions of a tensor.
@@ -247,7 +259,7 @@ class Decoder {
     for (int lane = 0; lane < deal_.lanes; ++lane) {
       const bool is_last = lane + 1 == deal_.lanes;
       uint32_t length = 0, end = static_cast<uint32_t>(decoding_.history->size());
-      if (!stream->Get(kLengthBits, &length)) return PositionsEndEarly(kName);
+      if (!stream->Get(kStateLengthBits, &length)) return PositionsEndEarly(kName);
       length += kSharedWordBits;
       if (!stream->Get(static_cast<int>(length), &lanes_[lane].state)) return PositionsEndEarly(kName);
       lanes_[lane].state |= 1u << length;
@@ -340,7 +352,7 @@ void SharedCoder::Put(absl::Span<const uint32_t> positions, int64_t size, BitWri
   const LaneDeal& deal = encoded->deal;
   for (int lane = 0; lane < deal.lanes; ++lane) {
     const int length = BitLength(encoded->states[lane]);
-    writer->Put(length - kSharedWordBits - 1, kLengthBits);
+    writer->Put(length - kSharedWordBits - 1, kStateLengthBits);
     writer->Put(encoded->states[lane] - (1u << (length - 1)), length - 1);
     if (lane + 1 < deal.lanes) writer->Put(positions[deal.begins[lane + 1] - 1], deal.end_bits);
   }

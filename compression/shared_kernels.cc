@@ -18,11 +18,6 @@ namespace terse {
 namespace {
 namespace scalar {
 
-HWY_INLINE uint64_t SumOfBytes(uint64_t bytes) {
-  constexpr uint64_t kEven = 0x00ff00ff00ff00ff;
-  return ((bytes & kEven) + (bytes >> 8 & kEven)) * 0x0001000100010001 >> 48;
-}
-
 // `sums_of_8(masses, sums)` makes the sums of kSumStep masses, eight by eight.
 constexpr int64_t kSumStep = 64;
 

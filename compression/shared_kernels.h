@@ -51,6 +51,12 @@ struct SharedLane {
   MassRun run;
 };
 
+// Returns the sum of the eight bytes of a word.
+inline uint64_t SumOfBytes(uint64_t bytes) {
+  constexpr uint64_t kEven = 0x00ff00ff00ff00ff;
+  return ((bytes & kEven) + (bytes >> 8 & kEven)) * 0x0001000100010001 >> 48;
+}
+
 enum class SharedStop { kDone, kEndsEarly, kNoElement, kPastTheEnd };
 
 // The part of the decoding that the lanes of a tensor have in common.
