@@ -63,14 +63,10 @@ std::vector<Metric> MeasureMemory(const JobSetting& setting) {
 
 std::vector<Job> PipelineJobs() {
   static const Case kCases[] = {
-      {true, 0.01, "rice", AtMost(2.0), 21, 5},
-      {true, 0.001, "rice", AtMost(1.6), 21, 5},
-      {false, 0.01, "rice", AtMost(4.0), 301, 1},
-      {false, 0.001, "rice", AtMost(4.0), 301, 1},
-      {true, 0.01, "auto", {}, 15, 5},
-      {true, 0.001, "auto", {}, 15, 5},
-      {false, 0.01, "auto", {}, 301, 1},
-      {false, 0.001, "auto", {}, 301, 1},
+      {true, 0.01, "rice", AtMost(1.5), 21, 5},   {true, 0.001, "rice", AtMost(1.2), 21, 5},
+      {false, 0.01, "rice", AtMost(4.0), 301, 1}, {false, 0.001, "rice", AtMost(4.0), 301, 1},
+      {true, 0.01, "auto", AtMost(1.7), 15, 5},   {true, 0.001, "auto", AtMost(1.3), 15, 5},
+      {false, 0.01, "auto", {}, 301, 1},          {false, 0.001, "auto", {}, 301, 1},
   };
   std::vector<Job> jobs;
   for (const Case& step : kCases) {

@@ -133,7 +133,7 @@ std::vector<Metric> MeasureShared(const JobSetting& setting) {
     const CoderFigures rice =
         MeasurePositions(*Must(FindPositionCoder("rice")), positions, size, setting.Repetitions(101));
     const std::string name = absl::StrCat("p=", kDensity, " n=", size);
-    metrics.push_back({"shared_encode_mpos_s", name, figures.encode, {}, {}});
+    metrics.push_back({"shared_encode_mpos_s", name, figures.encode, AtLeast(25), {}});
     metrics.push_back({"shared_decode_mpos_s", name, figures.decode, AtLeast(50), {}});
     metrics.push_back({"shared_decode_over_rice", name, figures.decode / rice.decode, {}, {}});
     metrics.push_back({"shared_bits_over_rice", name, figures.bits / rice.bits, AtMost(0.9), {}});

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "compression/fetch_ahead.h"
 #include "compression/quantize_kernels.h"
 #include "compression/select_kernels.h"
 
@@ -31,6 +32,7 @@ Magnitudes MagnitudesOf(absl::Span<const float> values) {
   for (size_t at = 0; at < values.size(); at += kStep) {
     const absl::Span<const float> step = values.subspan(at, kStep);
     const int64_t size = static_cast<int64_t>(step.size());
+    FetchAheadToRead(step.data(), static_cast<int64_t>(sizeof(float)) * size);
     largest = std::max(largest, GetSelectKernels().max_magnitude(step.data(), size));
     GetQuantizeKernels().add_magnitudes(step.data(), size, partial);
   }

@@ -2,6 +2,7 @@
 
 #include "absl/memory/memory.h"
 #include "compression/exact_math.h"
+#include "compression/fetch_ahead.h"
 #include "compression/quantize_kernels.h"
 #include "core/status.h"
 
@@ -35,6 +36,7 @@ QuantizedCodec::Header OneBitCodec::Measure(absl::Span<const float> bucket) cons
   int64_t negative = 0;
   for (size_t at = 0; at < bucket.size(); at += kStep) {
     const absl::Span<const float> step = bucket.subspan(at, kStep);
+    FetchAheadToRead(step.data(), static_cast<int64_t>(sizeof(float) * step.size()));
     negative += GetQuantizeKernels().add_by_sign(step.data(), static_cast<int64_t>(step.size()), above, below);
   }
   const float upper = Mean(TotalOfLanes(above), static_cast<int64_t>(bucket.size()) - negative);

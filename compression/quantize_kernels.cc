@@ -17,7 +17,9 @@
 namespace terse {
 namespace {
 namespace scalar {
+#define TERSE_CONVERTS_UNSIGNED 0
 #include "compression/quantize_loops.inc"
+#undef TERSE_CONVERTS_UNSIGNED
 }  // namespace scalar
 }  // namespace
 }  // namespace terse
@@ -34,7 +36,9 @@ using scalar::kKernels;
 
 #else
 
+#define TERSE_CONVERTS_UNSIGNED (HWY_TARGET == HWY_AVX3 || HWY_TARGET == HWY_AVX3_DL)
 #include "compression/quantize_loops.inc"
+#undef TERSE_CONVERTS_UNSIGNED
 
 #endif  // HWY_TARGET
 }  // namespace

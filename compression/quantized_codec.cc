@@ -163,7 +163,9 @@ class QuantizedCodec::Reader : public TensorReader {
     if (!codec_->Dequantize(at_.header, symbols, at_.values)) {
       return absl::InvalidArgumentError("a symbol that the encoder never writes");
     }
-    GetQuantizeKernels().or_and(symbols.data(), count, &at_.any, &at_.all);
+    if (codec_->format_.header_floats > 0) {
+      GetQuantizeKernels().or_and(symbols.data(), count, &at_.any, &at_.all);
+    }
     at_.filled = count;
     at_.bucket_left -= count;
     return at_.bucket_left == 0 ? FinishBucket() : absl::OkStatus();
@@ -187,7 +189,7 @@ class QuantizedCodec::Reader : public TensorReader {
   }
 
   absl::Status FinishBucket() {
-    if (!codec_->GoodBucket(at_.header, at_.any, at_.all)) {
+    if (codec_->format_.header_floats > 0 && !codec_->GoodBucket(at_.header, at_.any, at_.all)) {
       return absl::InvalidArgumentError("a bucket's header does not fit its symbols; the encoder writes other bits");
     }
     return symbol_reader_->Finish();

@@ -59,7 +59,7 @@ class QuantizedCodec : public TensorCodec {
   virtual bool Dequantize(const Header& header, absl::Span<const uint32_t> symbols, float* values) const = 0;
 
   // Whether a bucket with this header can have symbols with this bitwise or (`any`) and bitwise and (`all`). What
-  // decodes to the same values must not have two encodings.
+  // decodes to the same values must not have two encodings. Not asked where there is no header.
   virtual bool GoodBucket(const Header& header, uint32_t any, uint32_t all) const { return true; }
 
  private:

@@ -189,6 +189,38 @@ HWY_INLINE uint32_t Combine(const uint32_t* ones, const uint32_t* remainders, in
 
 constexpr RiceKernels kKernels = {Pack, PackUnary, FindOnes, Unpack, Combine};
 
+// Where the fields of one width lie that begin at a bit of a byte: the four bytes in which field j begins, among the 16
+// from that byte on, and the bit at which it begins there. It says nothing of fields that do not lie in the 16.
+struct FieldPlaces {
+  uint8_t bytes[64];
+  uint8_t shift[16];
+};
+constexpr int kMostVectorWidth = 15;
+
+constexpr FieldPlaces MakeFieldPlaces(int width, int skip) {
+  FieldPlaces places = {};
+  for (int field = 0; field < 16; ++field) {
+    const int first = skip + field * width;
+    for (int j = 0; j < 4; ++j) places.bytes[4 * field + j] = static_cast<uint8_t>(std::min(first / 8 + j, 15));
+    places.shift[field] = static_cast<uint8_t>(first % 8);
+  }
+  return places;
+}
+
+struct AllFieldPlaces {
+  FieldPlaces of[kMostVectorWidth + 1][8];  // by width and first bit
+};
+
+constexpr AllFieldPlaces MakeAllFieldPlaces() {
+  AllFieldPlaces all = {};
+  for (int width = 1; width <= kMostVectorWidth; ++width) {
+    for (int skip = 0; skip < 8; ++skip) all.of[width][skip] = MakeFieldPlaces(width, skip);
+  }
+  return all;
+}
+
+alignas(64) constexpr AllFieldPlaces kFieldPlaces = MakeAllFieldPlaces();
+
 }  // namespace scalar
 }  // namespace
 }  // namespace terse
@@ -270,17 +302,10 @@ int64_t UnpackVectors(D d32, const char* bytes, int64_t size, uint64_t bit, int 
                       uint32_t* fields) {
   const hn::Repartition<uint8_t, D> d8;
   const int64_t lanes = static_cast<int64_t>(hn::Lanes(d32));
-  const uint32_t skip = static_cast<uint32_t>(bit % 8);
   if (lanes < 8 || lanes * width > 128 - 7) return 0;
-  alignas(64) uint8_t place[64];
-  alignas(64) uint32_t shift[16];
-  for (int64_t lane = 0; lane < lanes; ++lane) {
-    const uint32_t first = skip + static_cast<uint32_t>(lane * width);
-    for (uint32_t j = 0; j < 4; ++j) place[4 * lane + j] = static_cast<uint8_t>(std::min(first / 8 + j, 15u));
-    shift[lane] = first % 8;
-  }
-  const auto places = hn::LoadU(d8, place);
-  const auto shifts = hn::LoadU(d32, shift);
+  const scalar::FieldPlaces& at = scalar::kFieldPlaces.of[width][bit % 8];
+  const auto places = hn::LoadU(d8, at.bytes);
+  const auto shifts = hn::PromoteTo(d32, hn::LoadU(hn::Rebind<uint8_t, D>(), at.shift));
   const auto mask = hn::Set(d32, (uint32_t{1} << width) - 1);
   const int64_t step = lanes * width / 8;
   int64_t from = static_cast<int64_t>(bit / 8);

@@ -49,7 +49,7 @@ absl::string_view SbcCodec::name() const {
 }
 
 absl::Status SbcCodec::Select(const TensorInput& input, TopSelector* selector, SparsePart* part) const {
-  SelectInput numbers{input.values, input.residual, input.sum};
+  const SelectInput numbers{input.values, input.residual, input.sum};
   const int64_t count = format().planned[input.tensor];
   const bool tails = format().values != SparseValues::kSigned;
   const bool both = format().values != SparseValues::kCommon;
@@ -61,9 +61,7 @@ absl::Status SbcCodec::Select(const TensorInput& input, TopSelector* selector, S
     TwoSided(*selector, part);
     return absl::OkStatus();
   }
-  // The first pass has added the residual.
-  if (input.residual != nullptr) numbers = {absl::MakeConstSpan(input.sum, input.values.size())};
-  selector->SelectLargest(numbers, count);
+  selector->SelectLargestOfTails(count);
   SparsePart two_sided;
   TwoSided(*selector, &two_sided);
   const int64_t size = input.values.size();

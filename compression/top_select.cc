@@ -97,6 +97,24 @@ class TopSelector::Side {
     Resize(room, &selection_->values);
   }
 
+  // All entries of two selections, in the order of their indices.
+  void Merge(const TopEntries& a, const TopEntries& b, int64_t count) {
+    const int64_t a_size = static_cast<int64_t>(a.indices.size());
+    const int64_t b_size = static_cast<int64_t>(b.indices.size());
+    Start(kSmallest, a_size + b_size, count, a_size + b_size);
+    int64_t i = 0, j = 0;
+    // Without a branch on which one comes first, which would often be guessed wrong.
+    for (; i < a_size && j < b_size; ++size_) {
+      const bool first = a.indices[i] < b.indices[j];
+      selection_->indices[size_] = first ? a.indices[i] : b.indices[j];
+      selection_->values[size_] = first ? a.values[i] : b.values[j];
+      i += static_cast<int>(first);
+      j += static_cast<int>(!first);
+    }
+    CopyRest(a, i);
+    CopyRest(b, j);
+  }
+
   // Takes its own among the next `size` <= kBlock candidates.
   void Append(const uint32_t* indices, const float* values, int64_t size, int64_t count) {
     if (size_ + size + kSelectPad > static_cast<int64_t>(selection_->values.size())) Shrink(count);
@@ -133,6 +151,13 @@ class TopSelector::Side {
   }
 
  private:
+  // Appends the entries from number `from` on.
+  void CopyRest(const TopEntries& entries, int64_t from) {
+    std::copy(entries.indices.begin() + from, entries.indices.end(), selection_->indices.begin() + size_);
+    std::copy(entries.values.begin() + from, entries.values.end(), selection_->values.begin() + size_);
+    size_ += static_cast<int64_t>(entries.indices.size()) - from;
+  }
+
   // Resizes the vector without the spare room that it makes when it grows, and without copying.
   template <typename T>
   static void Resize(int64_t size, std::vector<T>* vector) {
@@ -222,6 +247,12 @@ absl::optional<int64_t> TopSelector::SelectTails(const SelectInput& input, int64
 absl::optional<int64_t> TopSelector::SelectLargest(const SelectInput& input, int64_t count) {
   Side side(kEither, &largest_);
   return Select(input, count, absl::MakeSpan(&side, 1));
+}
+
+void TopSelector::SelectLargestOfTails(int64_t count) {
+  Side side(kEither, &largest_);
+  side.Merge(positive_, negative_, count);
+  side.Finish(count);
 }
 
 absl::optional<int64_t> TopSelector::Select(const SelectInput& input, int64_t count, absl::Span<Side> sides) {

@@ -50,6 +50,10 @@ class TopSelector {
   // Finds likewise the `count` entries of largest magnitude, whatever their sign.
   absl::optional<int64_t> SelectLargest(const SelectInput& input, int64_t count);
 
+  // SelectLargest of the same numbers and count as the SelectTails just before, which it makes from the tails: the
+  // largest of one sign are among those of its tail.
+  void SelectLargestOfTails(int64_t count);
+
   // The entries of the last SelectTails.
   const TopEntries& positive() const { return positive_; }
   const TopEntries& negative() const { return negative_; }
