@@ -19,6 +19,7 @@
 #include "compression/random_sparse.h"
 #include "compression/sbc.h"
 #include "compression/signsgd.h"
+#include "compression/sparseloco.h"
 #include "compression/strom.h"
 #include "compression/terngrad.h"
 #include "compression/top_k.h"
@@ -39,6 +40,7 @@ constexpr Row kCodecs[] = {
     {"sbc_or_stc", SbcCodec::CreateEither, "error_feedback"},
     {"top_k", TopKCodec::Create, "error_feedback"},
     {"dgc", DgcCodec::Create, "momentum_correction"},
+    {"sparseloco", SparseLoCoCodec::Create, "error_feedback"},
     {"strom", StromCodec::Create, "error_feedback"},
     {"adacomp", AdaCompCodec::Create, "error_feedback"},
     {"random_sparse", RandomSparseCodec::Create, "error_feedback"},

@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compression/auto_coder.h"
+#include "compression/chunk12.h"
 #include "compression/elias.h"
 #include "compression/gap_class.h"
 #include "compression/golomb.h"
@@ -14,7 +15,8 @@ namespace terse {
 namespace {
 
 constexpr const PositionCoder& (*kCoders[])() = {
-    RiceCoder, GolombCoder, GapClassCoder, EliasGammaCoder, EliasDeltaCoder, RunLengthCoder, Fixed16Coder, AutoCoder,
+    RiceCoder,      GolombCoder,  GapClassCoder, EliasGammaCoder, EliasDeltaCoder,
+    RunLengthCoder, Fixed16Coder, Chunk12Coder,  AutoCoder,
 };
 
 }  // namespace

@@ -55,6 +55,7 @@ SparseCodec::SparseCodec(const Layout& layout, SparseFormat format)
     const int64_t size = layout.tensors()[t].size;
     const int64_t most = format_.planned.empty() ? size : format_.planned[t];
     bits += 1 + CountBits(t) + 1 + ScaleBits() + most * payload + format_.coder->MaxBits(most, size);
+    if (format_.values == SparseValues::kTable) bits += MaxLevelsBits(most, payload) - most * payload;
   }
   SetMaxBits(bits);
 }
@@ -72,8 +73,14 @@ int SparseCodec::CountBits(int64_t tensor) const {
 }
 
 int SparseCodec::ScaleBits() const {
-  if (format_.values == SparseValues::kFloats || format_.values == SparseValues::kFixed) return 0;
-  return format_.bf16_scales ? 16 : 32;
+  switch (format_.values) {
+    case SparseValues::kFloats:
+    case SparseValues::kFixed:
+    case SparseValues::kTable:
+      return 0;
+    default:
+      return format_.bf16_scales ? 16 : 32;
+  }
 }
 
 int SparseCodec::ElementBits(bool is_signed) const {
@@ -89,11 +96,14 @@ int SparseCodec::ElementBits(bool is_signed) const {
       return 1;
     case SparseValues::kLevels:
       return kMostLevelBits;
+    case SparseValues::kTable:
+      return format_.level_bits;
   }
   return 0;
 }
 
 int64_t SparseCodec::PayloadBits(const SparsePart& part) const {
+  if (format_.values == SparseValues::kTable) return LevelsBits(part.payload, format_.level_bits);
   if (format_.values != SparseValues::kLevels) {
     return static_cast<int64_t>(part.positions.size()) * ElementBits(part.is_signed);
   }
@@ -183,12 +193,18 @@ void SparseCodec::PutPart(int64_t tensor, bool all_planned, const SparsePart& pa
   if (count == 0) return;
   if (format_.values == SparseValues::kCommonOrSigned) writer->Put(part.is_signed, 1);
   if (ScaleBits() > 0) writer->Put(FloatBits(part.scale) >> (32 - ScaleBits()), ScaleBits());
-  if (format_.values == SparseValues::kLevels) {
+  PutPayload(part, writer);
+  format_.coder->Put(part.positions, this->tensor(tensor).size, writer);
+}
+
+void SparseCodec::PutPayload(const SparsePart& part, BitWriter* writer) const {
+  if (format_.values == SparseValues::kTable) {
+    PutLevels(part.payload, format_.level_bits, part.table, writer);
+  } else if (format_.values == SparseValues::kLevels) {
     for (uint32_t level : part.payload) PutLevel(level, writer);
   } else {
     PutFields(part.payload, ElementBits(part.is_signed), writer);
   }
-  format_.coder->Put(part.positions, this->tensor(tensor).size, writer);
 }
 
 absl::StatusOr<int64_t> SparseCodec::TensorsBits(absl::Span<const TensorInput> tensors) const {

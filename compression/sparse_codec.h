@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/types/span.h"
+#include "compression/level_table.h"
 #include "compression/position_coder.h"
 #include "compression/signed_level.h"
 #include "compression/tensor_codec.h"
@@ -27,6 +28,7 @@ enum class SparseValues {
   kFixed,           // +- a scale that both ends know from the settings, a sign bit an element (strom)
   kFloats,          // a float32 an element (top_k, dgc)
   kLevels,          // one positive scale a tensor, an integer multiple of it an element (mcgq)
+  kTable,           // a level an element, and the values of the levels that occur (sparseloco)
 };
 
 // The format of a codec's messages; the same at both ends.
@@ -38,6 +40,7 @@ struct SparseFormat {
   std::vector<int64_t> planned;
   bool bf16_scales = false;
   float fixed_scale = 0;  // of kFixed
+  int level_bits = 0;     // of kTable
   const PositionCoder* coder = nullptr;
 };
 
@@ -48,9 +51,10 @@ struct SparsePart {
   // The scale of kCommon (with its sign), kSigned and kLevels (positive), as rounded by RoundScale; finite, and not 0
   // unless nothing is sent.
   float scale = 0;
-  // One number for each position, none for kCommon: 1 for a negative element, else 0; the bits of its float32; or
-  // SignedLevel.
+  // One number for each position, none for kCommon: 1 for a negative element, else 0; the bits of its float32;
+  // SignedLevel; or a level of `table`.
   std::vector<uint32_t> payload;
+  LevelTable table = {};  // of kTable
 };
 
 // k of a planned density: max(1, density * size rounded to nearest, halves up), at most size. One correctly rounded
@@ -110,12 +114,13 @@ class SparseCodec : public TensorCodec {
   bool AllPlanned(absl::Span<const SparsePart> parts) const;
   void PutPart(int64_t tensor, bool all_planned, const SparsePart& part, BitWriter* writer) const;
   int64_t PartBits(int64_t tensor, bool all_planned, const SparsePart& part) const;
-  // Bits of a count that is written in full, of a scale, of one element's payload at most (exactly, but for kLevels),
-  // and of all payloads of a part.
+  // Bits of a count that is written in full, of a scale, of one element's payload at most (exactly, but for kLevels;
+  // without the table of kTable), and of all payloads of a part.
   int CountBits(int64_t tensor) const;
   int ScaleBits() const;
   int ElementBits(bool is_signed) const;
   int64_t PayloadBits(const SparsePart& part) const;
+  void PutPayload(const SparsePart& part, BitWriter* writer) const;
 
   const SparseFormat format_;
 };

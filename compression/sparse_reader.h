@@ -132,6 +132,9 @@ class SparseCodec::Reader : public TensorReader {
 
   // Moves past the values, to where the positions begin.
   absl::Status SkipPayload(BitReader* stream) {
+    if (codec_->format_.values == SparseValues::kTable) {
+      return GetLevelTable(at_.left, codec_->format_.level_bits, stream, &at_.table);
+    }
     if (codec_->format_.values != SparseValues::kLevels) {
       const uint64_t bits = static_cast<uint64_t>(at_.left) * codec_->ElementBits(at_.is_signed);
       return stream->Skip(bits) ? absl::OkStatus() : TruncatedIn("its values");
@@ -152,6 +155,10 @@ class SparseCodec::Reader : public TensorReader {
     at_.left -= at_.filled;
     if (at_.filled == 0) return absl::OkStatus();
     TERSE_RETURN_IF_ERROR(reader_->Next(absl::MakeSpan(at_.positions, at_.filled)));
+    if (codec_->format_.values == SparseValues::kTable) {
+      FillFromTable();
+      return absl::OkStatus();
+    }
     switch (codec_->ElementBits(at_.is_signed)) {
       case 0:
         return absl::OkStatus();
@@ -182,6 +189,14 @@ class SparseCodec::Reader : public TensorReader {
     }
   }
 
+  void FillFromTable() {
+    for (int64_t i = 0; i < at_.filled; ++i) {
+      uint32_t level = 0;
+      at_.payload.Get(codec_->format_.level_bits, &level);
+      at_.values[i] = at_.table[level];
+    }
+  }
+
   absl::Status FillFloats() {
     uint32_t payload[kDecodedRun];
     GetFields(32, absl::MakeSpan(payload, at_.filled), &at_.payload);
@@ -203,6 +218,7 @@ class SparseCodec::Reader : public TensorReader {
     int64_t tensor = 0;
     bool is_signed = false;
     float scale = 0;
+    LevelTable table = {};  // of kTable
     BitReader payload;
     int64_t left = 0;    // elements that are not in the buffer yet
     int64_t filled = 0;  // of the buffer

@@ -21,7 +21,7 @@ constexpr uint32_t kOctaves = uint32_t{1} << (32 - kFractionBits);
 
 constexpr int kSplitBits = 1;
 constexpr int kSymbolsBits = 15;
-constexpr int kLengthBits = 4;
+constexpr int kCodeLengthBits = 4;
 constexpr int kCountBits = 17;
 
 int64_t BlockSize(int64_t begin, int64_t size) { return std::min(kSparseStepBlock, size - begin); }
@@ -55,7 +55,7 @@ struct Symbols {
 
   // The bits that the code and all values take in the stream.
   int64_t Bits() const {
-    int64_t bits = static_cast<int64_t>(values.size()) * (32 - low_bits + (values.size() > 1 ? kLengthBits : 0));
+    int64_t bits = static_cast<int64_t>(values.size()) * (32 - low_bits + (values.size() > 1 ? kCodeLengthBits : 0));
     for (size_t i = 0; i < values.size(); ++i) bits += static_cast<int64_t>(counts[i]) * (lengths[i] + low_bits);
     return bits;
   }
@@ -201,7 +201,7 @@ void PutSymbols(const Symbols& symbols, BitWriter* writer) {
   writer->Put(symbols.values.size(), kSymbolsBits);
   for (uint32_t value : symbols.values) writer->Put(value, 32 - symbols.low_bits);
   if (symbols.values.size() < 2) return;
-  for (uint8_t length : symbols.lengths) writer->Put(length, kLengthBits);
+  for (uint8_t length : symbols.lengths) writer->Put(length, kCodeLengthBits);
 }
 
 // The elements of one block that are listed.
@@ -278,7 +278,7 @@ absl::StatusOr<ValueTable> ReadSymbols(BitReader* reader) {
   if (number > 0) {
     std::vector<uint8_t> lengths(number, 0);
     for (uint32_t i = 0, length; number > 1 && i < number; ++i) {
-      if (!reader->Get(kLengthBits, &length)) return EndsEarly();
+      if (!reader->Get(kCodeLengthBits, &length)) return EndsEarly();
       lengths[i] = static_cast<uint8_t>(length);
     }
     TERSE_ASSIGN_OR_RETURN(words, PrefixWords(lengths));

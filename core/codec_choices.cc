@@ -20,6 +20,7 @@ constexpr SparseRow kSparse[] = {
     {"sbc_or_stc", [](const CodecSpec& codec) -> int64_t { return 1; }},
     {"top_k", [](const CodecSpec& codec) -> int64_t { return kFloatBits; }},
     {"dgc", [](const CodecSpec& codec) -> int64_t { return kFloatBits; }},
+    {"sparseloco", [](const CodecSpec& codec) -> int64_t { return codec.bits; }},
     {"random_sparse", [](const CodecSpec& codec) -> int64_t { return kFloatBits; }},
     {"low_precision_sparse", [](const CodecSpec& codec) -> int64_t { return codec.bits; }},
 };

@@ -4,8 +4,15 @@
 
 namespace terse {
 
+namespace {
+
+bool DecaysWeights(const OptimizerSpec& optimizer) { return optimizer.name == "adamw"; }
+
+}  // namespace
+
 GradientTerms::GradientTerms(const TrainSpec& train, const Layout& layout)
-    : weight_decay_(train.optimizer.weight_decay),
+    : weight_decay_(DecaysWeights(train.optimizer) ? 0 : train.optimizer.weight_decay),
+      decoupled_decay_(DecaysWeights(train.optimizer) ? train.optimizer.weight_decay : 0),
       l1_(train.optimizer.l1),
       proximal_(train.proximal),
       clip_norm_(train.optimizer.clip_norm),
@@ -24,6 +31,13 @@ void GradientTerms::Apply(const at::Tensor& start, const at::Tensor& weights, at
   if (clip_norm_ <= 0) return;
   const double norm = gradient->norm().item<double>();
   if (norm > clip_norm_) gradient->mul_(clip_norm_ / norm);
+}
+
+void GradientTerms::Decay(double rate, const at::Tensor& weights) const {
+  if (decoupled_decay_ == 0) return;
+  for (const Layout::Range& range : decayed_) {
+    weights.narrow(0, range.begin, range.size).mul_(1 - rate * decoupled_decay_);
+  }
 }
 
 }  // namespace terse

@@ -13,10 +13,12 @@
 namespace terse {
 
 // Adds these terms in this order, each only where it is set:
-//   g += weight_decay * w         L2 regularisation, of tensors with two dimensions or more
+//   g += weight_decay * w         L2 regularisation, of tensors with two dimensions or more; not with adamw
 //   g += l1 * sign(w)             L1 regularisation, of the same tensors
 //   g += proximal * (w - W_0)     FedProx (Li et al. 2018, equation 2), of all parameters
 //   g *= clip_norm / ||g||        when the L2 norm of all parameters' gradients is larger than clip_norm
+// With adamw the weight decay is not a term of the gradient: Decay subtracts it from the weights before each step,
+//   w -= rate * weight_decay * w  Loshchilov and Hutter 2019, Algorithm 2, of the same tensors
 // Immutable; thread-safe.
 class GradientTerms {
  public:
@@ -26,9 +28,12 @@ class GradientTerms {
   // `start` is W_0, needed with needs_start(). All are float32 [layout.parameters()] on one device. May throw
   // c10::Error.
   void Apply(const at::Tensor& start, const at::Tensor& weights, at::Tensor* gradient) const;
+  // Decays the weights, of the same form, for a step with this learning rate. May throw c10::Error.
+  void Decay(double rate, const at::Tensor& weights) const;
 
  private:
-  const double weight_decay_;
+  const double weight_decay_;     // of the gradient
+  const double decoupled_decay_;  // of the weights
   const double l1_;
   const double proximal_;
   const double clip_norm_;

@@ -180,8 +180,9 @@ class TorchLocalTrainer : public LocalTrainer {
       loss_sum += loss;
       const at::NoGradGuard no_grad;
       terms_.Apply(start, trained, &model.gradient());
-      parts_.optimizer->Step(LearningRateAt(config_, plan.first_iteration + step), model.gradient().data_ptr<float>(),
-                             trained.data_ptr<float>());
+      const double rate = LearningRateAt(config_, plan.first_iteration + step);
+      terms_.Decay(rate, trained);
+      parts_.optimizer->Step(rate, model.gradient().data_ptr<float>(), trained.data_ptr<float>());
     }
     if (!WriteDelta(weights, delta)) return Diverged("a weight", plan.steps - 1);
     return TrainResult{static_cast<float>(loss_sum / plan.steps), plan.steps * parts_.batches->rows()};

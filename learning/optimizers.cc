@@ -151,9 +151,9 @@ class HostAdam : public HostOptimizer {
 
 absl::StatusOr<int> OptimizerSlots(const OptimizerSpec& spec) {
   if (spec.name == "sgd") return spec.momentum == 0 ? 0 : 1;
-  if (spec.name == "adam") return 2;
+  if (spec.name == "adam" || spec.name == "adamw") return 2;
   return absl::InvalidArgumentError(
-      absl::StrCat("optimizer '", spec.name, "' is not known; train.optimizer.name may be: sgd, adam"));
+      absl::StrCat("optimizer '", spec.name, "' is not known; train.optimizer.name may be: sgd, adam, adamw"));
 }
 
 AdamFactors AdamFactorsAt(const OptimizerSpec& spec, double rate, int64_t t) {
@@ -174,7 +174,7 @@ absl::StatusOr<std::unique_ptr<Optimizer>> MakeHostOptimizer(const OptimizerSpec
   TERSE_ASSIGN_OR_RETURN(const int slots, OptimizerSlots(spec));
   std::unique_ptr<Optimizer> optimizer;
   if (spec.name == "sgd") optimizer = std::make_unique<HostSgd>(spec, size, slots);
-  if (spec.name == "adam") optimizer = std::make_unique<HostAdam>(spec, size, slots);
+  if (slots == 2) optimizer = std::make_unique<HostAdam>(spec, size, slots);
   return optimizer;
 }
 

@@ -6,6 +6,7 @@
 //   adam  m = beta1 * m + (1 - beta1) * g                         Kingma and Ba 2015, Algorithm 1
 //         v = beta2 * v + (1 - beta2) * g^2
 //         w = w - rate * (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + epsilon)     t = 1, 2, ...
+//   adamw as adam; its weight decay is not in the gradient (gradient_terms.h)
 //
 // Everything is float32; the two bias corrections are computed in double precision once a step.
 #ifndef TERSE_LEARNING_OPTIMIZERS_H_
@@ -23,7 +24,8 @@
 
 namespace terse {
 
-// The state of an optimizer between steps. Slot 0 is the first moment (sgd's or adam's), slot 1 adam's second moment.
+// The state of an optimizer between steps. Slot 0 is the first moment (sgd's or adam's), slot 1 adam's second moment;
+// adamw's are adam's.
 struct OptimizerState {
   int64_t step = 0;  // t, steps done
   std::vector<std::vector<float>> slots;

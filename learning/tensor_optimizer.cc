@@ -29,7 +29,7 @@ class TensorOptimizer : public Optimizer {
     const at::Tensor g = at::from_blob(const_cast<float*>(gradient), {size_}, options_);
     at::Tensor w = at::from_blob(weights, {size_}, options_);
     ++step_;
-    if (spec_.name == "adam") return Adam(rate, g, &w);
+    if (slots_.size() == 2) return Adam(rate, g, &w);
     if (slots_.empty()) {
       w.sub_(g, rate);
       return;

@@ -35,6 +35,8 @@ constexpr ModelTraits kModelTraits[] = {
     {"char_lstm", Kind::kText, "", 0, 98},
     {"ptb_lstm_1500", Kind::kText, "", 0, 10000},
     {"char_rnn_512", Kind::kText, "", 0, 65},
+    {"transformer", Kind::kText, "", 0, 256},
+    {"transformer_small", Kind::kText, "", 0, 256},
     {"logistic", Kind::kExamples, "", 123, 1, false},
     {"perceptron", Kind::kExamples, "", 784, 10},
 };

@@ -17,6 +17,7 @@
 #include "bench/paper/fleet.h"
 #include "bench/paper/paper_report.h"
 #include "bench/paper/paper_table.h"
+#include "bench/paper/sent_elements.h"
 #include "core/cli/progress_line.h"
 #include "core/file_system.h"
 #include "core/status.h"
@@ -94,6 +95,14 @@ double LastTrainLoss(const std::vector<v1::Round>& rounds) {
   return std::accumulate(losses.end() - static_cast<ptrdiff_t>(count), losses.end(), 0.0) / static_cast<double>(count);
 }
 
+// Every client takes part in every round of these tables.
+absl::Status AddBitsAnElement(PaperResult* result) {
+  TERSE_ASSIGN_OR_RETURN(const int64_t elements, SentElements(result->row));
+  const double messages = static_cast<double>(result->row.rounds);
+  result->summary["bits_an_element"] = 8 * PayloadUpPerClient(*result) / (messages * static_cast<double>(elements));
+  return absl::OkStatus();
+}
+
 absl::StatusOr<PaperResult> RunRow(const PaperOptions& options, const PaperRow& row, ProgressLine* progress) {
   const std::string directory = absl::StrCat(options.out, "/", row.table->name, "/", row.key, "-", row.iterations,
                                              "-seed", options.scale.seed, options.data.empty() ? "-rendered" : "");
@@ -126,6 +135,7 @@ absl::StatusOr<PaperResult> RunRow(const PaperOptions& options, const PaperRow& 
                          }));
   PaperResult result = {row, SummaryJson(ended.summary)};
   result.summary["train_loss"] = LastTrainLoss(ended.rounds);
+  if (row.table->columns == PaperColumns::kLossAndBytes) TERSE_RETURN_IF_ERROR(AddBitsAnElement(&result));
   if (row.workload->target_loss > 0) {
     result.summary.update(BitsToLoss(ended.rounds, row.workload->target_loss, row.workload->epoch_length));
   }

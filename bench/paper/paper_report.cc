@@ -82,6 +82,11 @@ std::string HeadOf(const PaperRow& row) {
         "| method | bits | against the first | paper | paper | rounds | least loss | bits, first snapshot below | ",
         metric, " | iterations |\n|---|---|---|---|---|---|---|---|---|---|\n");
   }
+  if (row.table->columns == PaperColumns::kLossAndBytes) {
+    return absl::StrCat("| method | ", metric,
+                        " | training loss | up, payload, MB | down | wire, both | bits up an element | iterations |\n",
+                        "|---|---|---|---|---|---|---|---|\n");
+  }
   return absl::StrCat("| method | ", metric,
                       " | paper | compression, wire | payload | paper | iterations |\n|---|---|---|---|---|---|---|\n");
 }
@@ -110,6 +115,15 @@ std::string TimeColumns(const PaperResult& result) {
   return absl::StrFormat("%s | %s | %.1f | %.1f", DecimalText(result.summary.value("train_loss", 0.0)),
                          DurationText(result.summary.at("seconds").get<double>()),
                          PerClient(result, "wire_bytes_up") / 1e6, PerClient(result, "wire_bytes_down") / 1e6);
+}
+
+// Bytes are those of one client; the elements are those that its messages carry.
+std::string LossAndBytesColumns(const PaperResult& result) {
+  const Json bits = result.summary.value("bits_an_element", Json());
+  return absl::StrFormat("%s | %.3f | %.3f | %.3f | %s", DecimalText(result.summary.value("train_loss", 0.0)),
+                         PayloadUpPerClient(result) / 1e6, PerClient(result, "payload_bytes_down") / 1e6,
+                         BothDirections(result) / 1e6,
+                         bits.is_null() ? "-" : absl::StrFormat("%.3f", bits.get<double>()));
 }
 
 std::string BitsText(const Json& bits) {
@@ -170,11 +184,20 @@ std::string ColumnsOf(const PaperResult& result, const std::vector<PaperResult>&
       return absl::StrCat(metric, " | ", TimeColumns(result));
     case PaperColumns::kBestFixed:
       return absl::StrCat(metric, " | ", BestFixedColumns(result, results));
+    case PaperColumns::kLossAndBytes:
+      return absl::StrCat(metric, " | ", LossAndBytesColumns(result));
     case PaperColumns::kCompression:
     case PaperColumns::kBits:
       break;
   }
   return absl::StrCat(metric, " | ", CompressionColumns(result));
+}
+
+void AddLossAndBytes(const PaperResult& result, Json* row) {
+  for (const char* key : {"paper_metric", "paper_compression"}) row->erase(key);
+  (*row)["payload_bytes_up"] = PayloadUpPerClient(result);
+  (*row)["payload_bytes_down"] = PerClient(result, "payload_bytes_down");
+  (*row)["bits_an_element"] = result.summary.value("bits_an_element", Json());
 }
 
 void AddBestFixed(const PaperResult& result, const std::vector<PaperResult>& results, Json* row) {
@@ -219,6 +242,7 @@ Json PaperJson(const std::vector<PaperResult>& results, const PaperScale& scale)
                     {"train_loss", result.summary.value("train_loss", Json())},
                     {"paper_metric", figures.has_value() ? Json(figures->metric) : Json()},
                     {"paper_compression", figures.has_value() ? Json(figures->compression) : Json()}});
+    if (result.row.table->columns == PaperColumns::kLossAndBytes) AddLossAndBytes(result, &rows.back());
     if (result.row.table->columns == PaperColumns::kBestFixed) AddBestFixed(result, results, &rows.back());
     if (result.row.table->columns != PaperColumns::kBits) continue;
     Json& row = rows.back();

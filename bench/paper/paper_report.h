@@ -29,7 +29,8 @@ std::optional<BestFixed> BestFixedOf(const std::vector<PaperResult>& results, co
 // (per client) seconds train_loss (mean of the last tenth of the rounds) paper_metric paper_compression; null where
 // there is none. For kBits the last two are replaced by: bits target_rounds snapshot_bits least_loss (bits_to_loss.h)
 // target_loss paper_bits. For kBestFixed these follow: payload_bytes_up (per client) target tolerance best_fixed (this
-// row is it) reaches_target against_best_fixed (payload, a ratio).
+// row is it) reaches_target against_best_fixed (payload, a ratio). For kLossAndBytes the last two are replaced by:
+// payload_bytes_up payload_bytes_down (per client) bits_an_element.
 nlohmann::ordered_json PaperJson(const std::vector<PaperResult>& results, const PaperScale& scale);
 
 // One Markdown table a workload, our figures beside the paper's.

@@ -12,6 +12,7 @@
 #include "bench/paper/mqgrad_tables.h"
 #include "bench/paper/qsgd_tables.h"
 #include "bench/paper/sbc_tables.h"
+#include "bench/paper/sparseloco_tables.h"
 
 namespace terse {
 namespace {
@@ -62,7 +63,7 @@ const std::vector<PaperTable>& PaperTables() {
   static const auto& tables = *new std::vector<PaperTable>{
       SbcTable2(),  SbcFigure3(),         McgqTable3(),   McgqTable4(),
       QsgdTables(), BidirectionalTable(), MqgradFigure(), DoubleQuantizationTable(),
-      JointTable(),
+      JointTable(), SparseLoCoTable(),
   };
   return tables;
 }

@@ -70,7 +70,8 @@ enum class PaperColumns {
   kBothDirections,  // bytes on the wire per client, up and down, and against the row "fedavg"
   kTime,            // training loss at the end, and how long that took
   kBits,            // of all messages of all clients, both ways, until the training loss is below target_loss
-  kBestFixed        // of what goes up, against the best of the rows that change nothing while they run
+  kBestFixed,       // of what goes up, against the best of the rows that change nothing while they run
+  kLossAndBytes     // training loss, payload up and down per client, and bits up for each element that is sent
 };
 
 struct PaperTable {

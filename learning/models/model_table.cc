@@ -13,6 +13,7 @@
 #include "learning/models/lstm_language.h"
 #include "learning/models/mqgrad_cnn.h"
 #include "learning/models/resnet.h"
+#include "learning/models/transformer_language.h"
 
 namespace terse {
 namespace {
@@ -23,10 +24,11 @@ struct ModelRow {
 };
 
 constexpr ModelRow kModels[] = {
-    {"lenet5_caffe", Lenet5Caffe},  {"alexnet", AlexNet},         {"resnet18", Resnet18},    {"resnet32", Resnet32},
-    {"resnet50", Resnet50},         {"resnet110", Resnet110},     {"word_lstm", WordLstm},   {"char_lstm", CharLstm},
-    {"ptb_lstm_1500", PtbLstm1500}, {"char_rnn_512", CharRnn512}, {"mqgrad_cnn", MqgradCnn}, {"logistic", Logistic},
-    {"perceptron", Perceptron},
+    {"lenet5_caffe", Lenet5Caffe}, {"alexnet", AlexNet},         {"resnet18", Resnet18},
+    {"resnet32", Resnet32},        {"resnet50", Resnet50},       {"resnet110", Resnet110},
+    {"word_lstm", WordLstm},       {"char_lstm", CharLstm},      {"ptb_lstm_1500", PtbLstm1500},
+    {"char_rnn_512", CharRnn512},  {"transformer", Transformer}, {"transformer_small", TransformerSmall},
+    {"mqgrad_cnn", MqgradCnn},     {"logistic", Logistic},       {"perceptron", Perceptron},
 };
 
 // Keeps the streams of starting weights apart from the other uses of a run's seed.

@@ -111,6 +111,11 @@ def dgc(*, density: float = 0.001, positions: str = "auto", momentum: float = 0.
                              warmup_rounds=warmup_rounds))
 
 
+def sparseloco(*, density: float = 0.01, bits: int = 4, bucket: int = 0, positions: str = "auto") -> Codec:
+    """SparseLoCo (Sarfi et al. 2025): the largest of each chunk of `bucket` elements (0: of a tensor), as one of 2^bits values."""
+    return Codec("sparseloco", dict(density=density, bits=bits, bucket=bucket, positions=positions))
+
+
 def strom(*, threshold: float = 0.01, positions: str = "auto") -> Codec:
     """Strom 2015: plus or minus the threshold for every element of at least that magnitude."""
     return Codec("strom", dict(threshold=threshold, positions=positions))

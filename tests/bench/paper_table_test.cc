@@ -164,6 +164,34 @@ TEST(PaperTable, QsgdHasEveryModelAtEveryNumberOfBits) {
   EXPECT_EQ(corrected.codec().feedback(), "error_feedback");
 }
 
+TEST(PaperTable, TheMethodsOfSparseLoCo) {
+  const PaperTable& table = Table("sparseloco");
+  ASSERT_EQ(table.methods.size(), 6u);
+  const PaperWorkload& workload = Workload(table, "transformer");
+  const v1::RunConfig dense = ConfigOf(MakePaperRow(table, workload, 0, {}));
+  EXPECT_EQ(dense.codec().name(), "dense");
+  EXPECT_EQ(dense.server().optimizer(), "sgd");
+  EXPECT_TRUE(dense.server().nesterov());
+  EXPECT_EQ(dense.train().optimizer().name(), "adamw");
+  const v1::RunConfig published = ConfigOf(MakePaperRow(table, workload, 1, {}));
+  EXPECT_EQ(published.codec().density() * static_cast<double>(published.codec().bucket()), 64);
+  EXPECT_EQ(published.codec().bits(), 2);
+  EXPECT_EQ(published.codec().decay(), 0.95);
+  EXPECT_EQ(published.codec().positions(), "chunk12");
+  EXPECT_EQ(published.codec().downstream(), "forward");
+  EXPECT_EQ(published.server().optimizer(), "average");
+  for (const size_t own : {2, 3}) {
+    const v1::RunConfig coded = ConfigOf(MakePaperRow(table, workload, own, {}));
+    EXPECT_EQ(coded.codec().name(), "sparseloco");
+    EXPECT_EQ(coded.codec().decay(), 0.95);
+    EXPECT_EQ(coded.codec().positions(), own == 2 ? "auto" : "shared");
+    EXPECT_EQ(coded.train().local_steps(), published.train().local_steps());
+  }
+  const v1::RunConfig two_bits = ConfigOf(MakePaperRow(table, workload, 5, {}));
+  EXPECT_EQ(two_bits.codec().density(), 1);
+  EXPECT_EQ(two_bits.downstream().bits(), 2);
+}
+
 TEST(PaperTable, TheScheduleShrinksWithTheIterations) {
   const PaperTable& table = Table("sbc-table2");
   const v1::RunConfig config = ConfigOf(MakePaperRow(table, Workload(table, "charlstm"), 0, {0.01, 1}));

@@ -259,6 +259,14 @@ TEST(Golden, TheDocumentShowsTheBytesOfItsExample) {
   }
 }
 
+TEST(Golden, TheDocumentShowsTheBytesOfSparseLoCo) {
+  CodecSpec spec = SparseSpec("sparseloco", 0.5);
+  spec.bits = 2;
+  spec.bucket = 4;
+  const std::string message = *(*MakeCodec(spec, MakeLayout({8})))->Encode({1, -2, 0.5, 8, 0, 3, 0.25, -1});
+  EXPECT_THAT(ReadAll(TERSE_FORMAT_FILE), HasSubstr(absl::StrCat("\n    ", Spaced(message), "\n")));
+}
+
 TEST(Golden, TheDocumentShowsTheBytesOfAModel) {
   const std::string document = ReadAll(TERSE_FORMAT_FILE);
   CodecSpec spec;

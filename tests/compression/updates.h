@@ -96,7 +96,8 @@ inline std::vector<CodecCase> AllCodecCases() {
       }
     }
   }
-  for (const char* positions : {"auto", "golomb", "elias_gamma", "elias_delta", "run_length", "gap_class", "fixed16"}) {
+  for (const char* positions :
+       {"auto", "golomb", "elias_gamma", "elias_delta", "run_length", "gap_class", "fixed16", "chunk12"}) {
     add(absl::StrCat("sbc_", positions), SparseSpec("sbc", 0.05, "bf16", positions));
     add(absl::StrCat("dgc_", positions), SparseSpec("dgc", 0.1, "fp32", positions));
   }
@@ -107,6 +108,12 @@ inline std::vector<CodecCase> AllCodecCases() {
       spec.bits = bits;
       add(absl::StrCat("qsgd_", code, "_", bits), spec);
     }
+  }
+  for (const int bits : {1, 2, 8}) {
+    CodecSpec spec = SparseSpec("sparseloco", 0.3, "fp32", "chunk12");
+    spec.bits = bits;
+    spec.bucket = 16;
+    add(absl::StrCat("sparseloco_", bits), spec);
   }
   for (const int bits : {2, 8, 16}) {
     CodecSpec spec = SparseSpec("low_precision", 0.05);

@@ -150,11 +150,28 @@ def update_cases():
         spec = dict(sbc, density=0.02, positions=positions)
         yield f'long-{positions}', spec, [random_tensor(rng, 900, 'gauss')]
     rng = random.Random(1803)
-    for name in (*sparse.PLANNED, 'random_sparse'):
+    for name in ('sbc', 'stc', 'sbc_or_stc', 'top_k', 'random_sparse'):
         spec = {'name': name, 'density': 0.1, 'counts': 'equal', 'positions': 'rice'}
         yield f'equal-counts-{name}', spec, [random_tensor(rng, n, 'gauss') for n in (45, 3, 7, 1)]
     merged = dict(spec, name='sbc', grouping='merge_small', merge_below=25)
     yield 'equal-counts-merged', merged, [random_tensor(rng, n, 'gauss') for n in (30, 5, 7)]
+    yield from sparseloco_cases()
+
+
+def sparseloco_cases():
+    rng = random.Random(2508)
+    example = [[1.0, -2.0, 0.5, 8.0, 0.0, 3.0, 0.25, -1.0]]
+    yield 'worked-example-sparseloco', {'name': 'sparseloco', 'density': 0.5, 'bits': 2, 'bucket': 4, 'positions': 'rice'}, example
+    for bits, bucket, positions in ((2, 16, 'rice'), (1, 8, 'auto'), (8, 0, 'chunk12')):
+        spec = {'name': 'sparseloco', 'density': 0.3, 'bits': bits, 'bucket': bucket, 'positions': positions}
+        for kind in KINDS:
+            yield f'sparseloco-{bits}-{kind}', spec, [random_tensor(rng, n, kind) for n in (1, 30, 20)]
+    tensor = [0.0] * 8200
+    for i in range(0, len(tensor) - 20, 130):
+        tensor[i + rng.randrange(20)] = f32(rng.gauss(0, 1))
+    chunks = {'name': 'sparseloco', 'density': 0.004, 'bits': 2, 'bucket': 4096, 'positions': 'chunk12'}
+    yield 'chunk12', chunks, [tensor]
+    yield 'chunk12-uneven', {'name': 'top_k', 'density': 0.003, 'positions': 'chunk12'}, [tensor]
 
 
 def buffer_cases():

@@ -108,6 +108,16 @@ def fixed16(positions, size):
     return counters(positions, 16)
 
 
+def chunk12(positions, size):
+    chunks = (size + 4095) // 4096
+    counts = [sum(position // 4096 == chunk for position in positions) for chunk in range(chunks - 1)]
+    header = []
+    if chunks > 1:
+        equal = len(set(counts)) == 1
+        header = [int(equal)] + sum((field(count, 13) for count in (counts[:1] if equal else counts)), [])
+    return header + sum((field(position % 4096, 12) for position in positions), [])
+
+
 def gap_class_of(z):
     if z < 4:
         return z, 0
@@ -165,4 +175,4 @@ def auto(positions, size):
 
 
 CODERS = {coder.__name__: coder
-          for coder in (rice, golomb, gap_class, elias_gamma, elias_delta, run_length, fixed16, auto)}
+          for coder in (rice, golomb, gap_class, elias_gamma, elias_delta, run_length, fixed16, chunk12, auto)}

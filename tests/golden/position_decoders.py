@@ -73,6 +73,18 @@ def fixed16(stream, count, size):
     return counters(stream, count, 16)
 
 
+def chunk12(stream, count, size):
+    chunks = (size + 4095) // 4096
+    counts = []
+    if chunks > 1:
+        equal = stream.get(1)
+        counts = [stream.get(13) for _ in range(1 if equal else chunks - 1)] * (chunks - 1 if equal else 1)
+    counts.append(count - sum(counts))
+    if min(counts) < 0:
+        raise ValueError('counts that do not add up')
+    return [4096 * chunk + stream.get(12) for chunk, own in enumerate(counts) for _ in range(own)]
+
+
 def gap_class(stream, count, size):
     levels = [0] * (stream.get(6) + 1)
     levels = [stream.get(4) for _ in levels]

@@ -16,10 +16,10 @@ from common import (INFINITY_BITS, Stream, bf16, bits_of, f32, field, float_of, 
                     unary)
 
 NUMBERS = {'sbc': 0x04, 'stc': 0x05, 'sbc_or_stc': 0x06, 'top_k': 0x07, 'dgc': 0x08, 'strom': 0x09, 'adacomp': 0x0A,
-           'random_sparse': 0x0B, 'mcgq': 0x0C, 'low_precision_sparse': 0x17}
-PLANNED = ('sbc', 'stc', 'sbc_or_stc', 'top_k')
+           'random_sparse': 0x0B, 'mcgq': 0x0C, 'sparseloco': 0x0D, 'low_precision_sparse': 0x17}
+PLANNED = ('sbc', 'stc', 'sbc_or_stc', 'top_k', 'sparseloco')
 DEFAULTS = {'density': 0.01, 'counts': 'proportional', 'mean_precision': 'fp32', 'positions': 'auto', 'code': 'simple',
-            'threshold': 0.01, 'samples': 0.05}
+            'threshold': 0.01, 'samples': 0.05, 'bits': 4, 'bucket': 0}
 
 
 def planned(p, n):
@@ -28,15 +28,24 @@ def planned(p, n):
 
 def planned_counts(spec, sizes):
     """FORMAT.md, "Planned counts"."""
+    if spec['name'] == 'sparseloco':
+        return [sum(planned(spec['density'], len(chunk)) for chunk in chunks_of(spec, range(n))) for n in sizes]
     if spec['counts'] == 'equal':
         return [min(n, planned(spec['density'], max(sizes))) for n in sizes]
     return [planned(spec['density'], n) for n in sizes]
 
 
-class Part:
-    """What one tensor sends: payload has one entry a position, a list of bits; scale is None where none travels."""
+def chunks_of(spec, elements):
+    step = spec['bucket'] or len(elements)
+    return [elements[begin:begin + step] for begin in range(0, len(elements), step)]
 
-    def __init__(self, positions=(), payload=None, scale=None, selector=()):
+
+class Part:
+    """What one tensor sends: payload has one entry a position, a list of bits; scale is None where none travels; table has the
+    bits behind all payloads."""
+
+    def __init__(self, positions=(), payload=None, scale=None, selector=(), table=()):
+        self.table = list(table)
         self.positions = list(positions)
         self.payload = payload if payload is not None else [[] for _ in self.positions]
         self.scale = scale
@@ -102,6 +111,39 @@ def either(spec, tensor, k):
 def floats(tensor, k):
     positions = largest(tensor, k)
     return Part(positions, [field(bits_of(tensor[i]), 32) for i in positions])
+
+
+def levels_of(values, bits):
+    """The level of each value: FORMAT.md, "What the encoders choose", sparseloco."""
+    count = 2**bits
+    mean = lane_sum(values) / len(values)
+    width = 0.0
+    if len(values) > 1:
+        width = 6.0 * math.sqrt(lane_sum((x - mean) * (x - mean) for x in values) / float(len(values) - 1)) / float(count)
+    places = [(x - mean) / width if width else 0.0 for x in values]
+    return [min(count - 1, max(0, math.floor(place + float(count // 2) + 0.5))) for place in places]
+
+
+def mean_of(values):
+    total = 0.0
+    for x in values:
+        total += x
+    mean = total / float(len(values))
+    return math.copysign(nearest(abs(mean)), mean) + 0.0
+
+
+def sparseloco(spec, tensor):
+    positions = []
+    for chunk in chunks_of(spec, range(len(tensor))):
+        own = [tensor[i] for i in chunk]
+        positions += [chunk[0] + i for i in largest(own, planned(spec['density'], len(own)))]
+    values = [tensor[i] for i in positions]
+    if not values:
+        return Part()
+    levels = levels_of(values, spec['bits'])
+    means = [mean_of([x for x, own in zip(values, levels) if own == level]) for level in sorted(set(levels))]
+    return Part(positions, [field(level, spec['bits']) for level in levels],
+                table=sum((field(bits_of(mean), 32) for mean in means), []))
 
 
 def strom(spec, tensor):
@@ -254,7 +296,7 @@ def part_of(spec, tensor, t, k, key, latest, shape):
         return mcgq_part(*mcgq_levels(samples, tensor, key, t))
     return {'sbc': lambda: one_sided(spec, tensor, k), 'stc': lambda: two_sided(spec, tensor, k),
             'sbc_or_stc': lambda: either(spec, tensor, k), 'top_k': lambda: floats(tensor, k),
-            'dgc': lambda: floats(tensor, k), 'strom': lambda: strom(spec, tensor),
+            'dgc': lambda: floats(tensor, k), 'sparseloco': lambda: sparseloco(spec, tensor), 'strom': lambda: strom(spec, tensor),
             'adacomp': lambda: adacomp(tensor, latest, shape),
             'low_precision_sparse': lambda: low_precision_sparse(spec, tensor, key, t)}[name]()
 
@@ -299,7 +341,7 @@ def message_bits(spec, tensors, parts, plans, code_positions=None):
             scale = bits_of(part.scale)
             half = spec['mean_precision'] == 'bf16' and spec['name'] in PLANNED
             bits += field(scale >> 16, 16) if half else field(scale, 32)
-        bits += sum(part.payload, []) + code_positions(t, part.positions)
+        bits += sum(part.payload, []) + part.table + code_positions(t, part.positions)
     return bits
 
 
@@ -329,8 +371,19 @@ def level_value(level, scale):
     return math.copysign(nearest(abs(level) * scale), level)
 
 
+def read_table(spec, stream, k):
+    levels = [stream.get(spec['bits']) for _ in range(k)]
+    values = {level: read_float(stream, True) for level in sorted(set(levels))}
+    ordered = list(values.values())
+    if any(a >= b for a, b in zip(ordered, ordered[1:])) or bits_of(-0.0) in map(bits_of, ordered):
+        raise ValueError('a bad table')
+    return [values[level] for level in levels]
+
+
 def read_values(spec, stream, k):
     name = spec['name']
+    if name == 'sparseloco':
+        return read_table(spec, stream, k)
     signed = stream.get(1) if name == 'sbc_or_stc' else name != 'sbc'
     if name in ('top_k', 'dgc'):
         return [read_float(stream) for _ in range(k)]

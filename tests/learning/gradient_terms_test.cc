@@ -66,6 +66,22 @@ TEST(GradientTermsTest, FollowTheirFormulaAloneAndTogether) {
   }
 }
 
+TEST(GradientTermsTest, AdamwDecaysTheWeightsOfMatricesAndLeavesTheGradient) {
+  TrainSpec train = Train(0.3, 0, 0, 0);
+  train.optimizer.name = "adamw";
+  EXPECT_EQ(Applied(train), RandomFloats(kParameters, 1));
+  const std::vector<float> before = RandomFloats(kParameters, 2);
+  const at::Tensor weights = RandomTensor({kParameters}, 2);
+  GradientTerms(train, SomeLayout()).Decay(0.5, weights);
+  for (int64_t i = 0; i < kParameters; ++i) {
+    EXPECT_NEAR(weights[i].item<float>(), before[i] * (IsMatrix(i) ? 1 - 0.5 * 0.3 : 1), 1e-6) << i;
+  }
+  train.optimizer.name = "adam";
+  const at::Tensor same = RandomTensor({kParameters}, 2);
+  GradientTerms(train, SomeLayout()).Decay(0.5, same);
+  EXPECT_TRUE(same.equal(RandomTensor({kParameters}, 2)));
+}
+
 TEST(GradientTermsTest, WithoutTermsTheGradientKeepsItsBits) {
   EXPECT_EQ(Applied(Train(0, 0, 0, 0)), RandomFloats(kParameters, 1));
   EXPECT_EQ(Applied(Train(0, 0, 0, 100)), RandomFloats(kParameters, 1)) << "a short gradient is not clipped";

@@ -144,6 +144,55 @@ TEST(LstmTest, OneBiasALayer) { ExpectPlainLanguageModel("char_lstm", 11, {200, 
 TEST(LstmTest, OneHotSymbolsAndTwoBiases) { ExpectPlainLanguageModel("char_rnn_512", 9, {512, 512}); }
 TEST(LstmTest, TheOutputMayShareTheEmbedding) { ExpectPlainLanguageModel("ptb_lstm_1500", 5, {1500, 1430}); }
 
+at::Tensor PlainNorm(std::map<std::string, at::Tensor>& t, const std::string& name, const at::Tensor& x) {
+  const at::Tensor centred = x - x.mean(-1, true);
+  return centred / (centred.square().mean(-1, true) + 1e-5).sqrt() * t[name + ".weight"] + t[name + ".bias"];
+}
+
+at::Tensor PlainLinear(std::map<std::string, at::Tensor>& t, const std::string& name, const at::Tensor& x) {
+  return x.matmul(t[name + ".weight"].t()) + t[name + ".bias"];
+}
+
+// One text, head by head and position by position.
+at::Tensor PlainAttention(const at::Tensor& queries, const at::Tensor& keys, const at::Tensor& values, int64_t heads) {
+  const int64_t time = queries.size(0), width = queries.size(1), each = width / heads;
+  at::Tensor out = at::zeros({time, width});
+  for (int64_t head = 0; head < heads; ++head) {
+    const double slope = std::pow(2.0, -8.0 * static_cast<double>(head + 1) / static_cast<double>(heads));
+    for (int64_t i = 0; i < time; ++i) {
+      const at::Tensor own = queries[i].narrow(0, head * each, each);
+      std::vector<at::Tensor> scores;
+      for (int64_t j = 0; j <= i; ++j) {
+        const at::Tensor product = own.dot(keys[j].narrow(0, head * each, each));
+        scores.push_back(product / std::sqrt(static_cast<double>(each)) - slope * static_cast<double>(i - j));
+      }
+      const at::Tensor weights = at::stack(scores).softmax(0);
+      for (int64_t j = 0; j <= i; ++j) {
+        out[i].narrow(0, head * each, each).add_(weights[j] * values[j].narrow(0, head * each, each));
+      }
+    }
+  }
+  return out;
+}
+
+TEST(TransformerTest, FollowsItsFormulaPositionByPosition) {
+  ModelSpec spec = {"transformer_small"};
+  spec.classes = 11;
+  SpreadNet net(FindModel(spec).value(), /*bound=*/0.3);
+  auto& t = net.tensors;
+  const at::Tensor symbols = ((Spread({1, 6}, 1) + 1) * 0.4999 * 11).to(at::kLong);
+  at::Tensor y = t["embedding.weight"].index({symbols[0]});
+  for (const std::string layer : {"1", "2"}) {
+    const std::vector<at::Tensor> qkv =
+        PlainLinear(t, "attention" + layer, PlainNorm(t, "attention_norm" + layer, y)).chunk(3, 1);
+    y = y + PlainLinear(t, "projection" + layer, PlainAttention(qkv[0], qkv[1], qkv[2], 4));
+    const at::Tensor wide = PlainLinear(t, "up" + layer, PlainNorm(t, "perceptron_norm" + layer, y));
+    y = y + PlainLinear(t, "down" + layer, wide * 0.5 * (1 + (wide / std::sqrt(2.0)).erf()));
+  }
+  const at::Tensor logits = PlainNorm(t, "norm", y).matmul(t["embedding.weight"].t());
+  EXPECT_LT(Difference(net.Forward(symbols, true)[0], logits), 2e-4);
+}
+
 at::Tensor Normalised(std::map<std::string, at::Tensor>& t, const std::string& name, const at::Tensor& x,
                       double epsilon) {
   return at::batch_norm(x, t[name + ".weight"], t[name + ".bias"], t[name + ".running_mean"], t[name + ".running_var"],

@@ -38,8 +38,8 @@ constexpr Size kSizes[] = {
     {"lenet5_caffe", 431080, 0},  {"alexnet", 58322314, 0},      {"resnet18", 11220132, 9600},
     {"resnet32", 466970, 2272},   {"resnet50", 25549352, 45440}, {"resnet110", 1730714, 8288},
     {"word_lstm", 19775200, 0},   {"char_lstm", 680898, 0},      {"ptb_lstm_1500", 48673040, 0},
-    {"char_rnn_512", 3320385, 0}, {"mqgrad_cnn", 16224586, 0},   {"logistic", 124, 0},
-    {"perceptron", 79510, 0},
+    {"char_rnn_512", 3320385, 0}, {"transformer", 6384128, 0},   {"transformer_small", 116480, 0},
+    {"mqgrad_cnn", 16224586, 0},  {"logistic", 124, 0},          {"perceptron", 79510, 0},
 };
 
 TEST(ModelTableTest, ModelsHaveThePapersSizes) {

@@ -35,6 +35,8 @@ const Sample kSamples[] = {
     {"char_lstm", {2, 5}, {2, 5, 98}, Task::kText},
     {"ptb_lstm_1500", {1, 2}, {1, 2, 10000}, Task::kText},
     {"char_rnn_512", {2, 5}, {2, 5, 65}, Task::kText},
+    {"transformer", {2, 5}, {2, 5, 256}, Task::kText},
+    {"transformer_small", {2, 5}, {2, 5, 256}, Task::kText},
     {"mqgrad_cnn", {2, 3, 32, 32}, {2, 10}},
     {"logistic", {4, 123}, {4, 1}, Task::kValues},
     {"perceptron", {4, 784}, {4, 10}},
@@ -100,7 +102,7 @@ TEST_P(ModelsTest, AStepHasALossAndAGradientEverywhere) {
   const auto model = Started();
   model->SetTraining(true);
   ScriptModel::State state = model->InitialState(batch.x.size(0));
-  EXPECT_EQ(state.empty(), GetParam().task != Task::kText);
+  EXPECT_EQ(state.empty(), !definition_.carries_state);
   at::manual_seed(1);
   const float loss = model->LossAndGradient(batch, LossFor(GetParam()), &state);
   // An untrained model guesses, some with more confidence.

@@ -28,7 +28,8 @@ INSTANTIATE_TEST_SUITE_P(All, TensorOptimizerTest,
                          ::testing::Values(OptimizerSpec{"sgd", 0.05, 0, 0, 0, 0, false},
                                            OptimizerSpec{"sgd", 0.05, 0.9, 0, 0, 0, false},
                                            OptimizerSpec{"sgd", 0.05, 0.9, 0, 0, 0, false, true},
-                                           OptimizerSpec{"adam", 0.001, 0, 0.9, 0.999, 1e-8, false}),
+                                           OptimizerSpec{"adam", 0.001, 0, 0.9, 0.999, 1e-8, false},
+                                           OptimizerSpec{"adamw", 0.001, 0, 0.9, 0.999, 1e-8, false}),
                          [](const auto& info) { return OptimizerTestName(info.param); });
 
 TEST_P(TensorOptimizerTest, MatchesTheHostOptimizer) {
