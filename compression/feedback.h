@@ -26,6 +26,10 @@ namespace terse {
 // A pending update must be settled before the next Compress. (dense, the message that was settled last) is all that a
 // client must store: Restore continues from it.
 //
+// The memory of the message that was settled last is kept for the next one: fresh memory takes the system several times
+// as long as writing the message. So between rounds a client has that much memory more, which is nothing with a sparse
+// codec, and with `dense` four bytes a parameter.
+//
 // Memory is for parameters. The delta of a buffer (core/layout.h) is handed to the codec as it is, and once its update
 // is settled the state is zero there, whatever the verdict: running statistics are a state, so those of an update that
 // was not applied are out of date, and would be counted twice if they joined the next; a variance could become
