@@ -8,7 +8,7 @@ for line in $(seq 400); do
   echo "It was the best of times, it was the worst of times, in verse $line of the tale."
 done >"$2/data/tinyshakespeare.txt"
 for run in first second; do
-  "$1" paper sparseloco --data "$2/data" --only small-sparseloco --only small-auto --scale 0.02 --results '' \
+  "$1" paper sparseloco --data "$2/data" --only small-sparseloco --only small-auto --scale 0.005 --results '' \
     --out "$2/out" >"$2/$run.md"
 done
 cmp "$2/first.md" "$2/second.md"
