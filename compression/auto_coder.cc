@@ -1,7 +1,5 @@
 #include "compression/auto_coder.h"
 
-#include <utility>
-
 #include "compression/elias.h"
 #include "compression/gap_class.h"
 #include "compression/gap_code.h"
@@ -30,10 +28,9 @@ class Choice {
     Offer(kGolomb, GolombCoder().Bits(positions, size));
     Offer(kGapClass, gap_class_.bits());
     // Most positions are far from what the Elias codes are good for, which their classes show without another look.
-    for (const auto& [other, least] :
-         {std::pair(kGamma, EliasGammaLeastBits), std::pair(kDelta, EliasDeltaLeastBits)}) {
-      if (1 + kOtherBits + least(gap_class_.counts()) < bits_) Offer(other, kOthers[other]().Bits(positions, size));
-    }
+    const GapClassCounts& counts = gap_class_.counts();
+    if (Fits(EliasGammaLeastBits(counts))) Offer(kGamma, EliasGammaCoder().Bits(positions, size));
+    if (Fits(EliasDeltaLeastBits(counts))) Offer(kDelta, EliasDeltaCoder().Bits(positions, size));
   }
 
   int other() const { return other_; }  // index in kOthers, or kRice
@@ -41,8 +38,11 @@ class Choice {
   const GapClassCoding& gap_class() const { return gap_class_; }
 
  private:
+  // Whether so many bits of another coder than rice would be fewer than those of the choice so far.
+  bool Fits(int64_t bits) const { return 1 + kOtherBits + bits < bits_; }
+
   void Offer(int other, int64_t bits) {
-    if (1 + kOtherBits + bits >= bits_) return;
+    if (!Fits(bits)) return;
     bits_ = 1 + kOtherBits + bits;
     other_ = other;
   }

@@ -8,19 +8,19 @@
 namespace terse {
 
 // How many bytes ahead: about four runs of floats.
-constexpr uintptr_t kFetchAhead = 8192;
+constexpr int64_t kFetchAhead = 8192;
 
 // Starts to fetch the cache lines of the `bytes` bytes that lie kFetchAhead behind `at`. That these may lie behind the
 // end of an array, or nowhere, does no harm: nothing is read.
 inline void FetchAheadToRead(const void* at, int64_t bytes) {
-  const uintptr_t from = reinterpret_cast<uintptr_t>(at) + kFetchAhead;
-  for (int64_t line = 0; line < bytes; line += 64) __builtin_prefetch(reinterpret_cast<const void*>(from + line), 0);
+  const char* const from = static_cast<const char*>(at) + kFetchAhead;
+  for (int64_t line = 0; line < bytes; line += 64) __builtin_prefetch(from + line, 0);
 }
 
 // The same for memory that will be written.
 inline void FetchAheadToWrite(const void* at, int64_t bytes) {
-  const uintptr_t from = reinterpret_cast<uintptr_t>(at) + kFetchAhead;
-  for (int64_t line = 0; line < bytes; line += 64) __builtin_prefetch(reinterpret_cast<const void*>(from + line), 1);
+  const char* const from = static_cast<const char*>(at) + kFetchAhead;
+  for (int64_t line = 0; line < bytes; line += 64) __builtin_prefetch(from + line, 1);
 }
 
 }  // namespace terse

@@ -55,7 +55,7 @@ constexpr double kMostSamples = 1024;  // of K
 // N = ceil(n * K) for a tensor of `size` elements, 0 < samples <= kMostSamples.
 int64_t SampleCount(double samples, int64_t size);
 
-// ||g||_1 = C_{n-1}; finite exactly when all values are.
+// Returns the 1-norm of the values, which is C_{n-1}; finite exactly when all values are.
 double SampleNorm(absl::Span<const float> values);
 
 // Algorithm 1 with that N, xi and ||g||_1 > 0: appends the levels that are not zero. The sum of their magnitudes is N.
