@@ -134,8 +134,8 @@ uint32_t EncodeClasses(absl::Span<const uint32_t> positions, const Table& table,
   return static_cast<uint32_t>(state);
 }
 
-// What the reader looks up under the low bits of its state, in one word, so that the table leaves room in the
-// first-level cache: the class's frequency, the offset in the class's interval, and the class.
+// The reader looks up a slot under the low bits of its state. It is one word, so that the table leaves room in the
+// first-level cache, and holds the class's frequency, the offset in the class's interval, and the class.
 class Slot {
  public:
   Slot() = default;

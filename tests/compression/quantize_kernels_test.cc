@@ -18,7 +18,7 @@
 namespace terse {
 namespace {
 
-// What the kernels of the target in use make of some numbers, in words.
+// Results of the kernels of the target in use, in words.
 using Words = std::vector<uint64_t>;
 
 void AddDoubles(const std::vector<double>& numbers, Words* words) {
