@@ -14,6 +14,7 @@
 #include "bench/robust/norms_command.h"
 #include "bench/robust/robust_command.h"
 #include "bench/updates_command.h"
+#include "learning/runtime.h"
 #include "security/connection_failure.h"
 #endif
 #include "core/cli/command_line.h"
@@ -22,6 +23,9 @@
 
 int main(int argc, char** argv) {
   terse::SkipLockOrderChecks();
+#ifdef TERSE_BENCH_LEARNING
+  terse::ConfigureBlas();
+#endif
   CLI::App app("Measures Terse: speed and size of compression, what is lost, and the tables of papers");
   app.name("terse-bench");
   app.require_subcommand(1);

@@ -9,6 +9,7 @@ int main(int argc, char** argv) {
   terse::DaemonOptions options;
   if (const int code = terse::ParseDaemonOptions(argc, argv, &options); code >= 0) return code;
   terse::SkipLockOrderChecks();
+  terse::ConfigureBlas();
   terse::ConfigureThreads(options.threads);
   terse::ConfigureMalloc();
   return terse::RunDaemon(options, terse::MakeTrainerFactory(options.data_directory, options.device));

@@ -8,6 +8,7 @@ int main(int argc, char** argv) {
   terse::CoordinatorOptions options;
   if (const int code = terse::ParseCoordinatorOptions(argc, argv, &options); code >= 0) return code;
   terse::SkipLockOrderChecks();
+  terse::ConfigureBlas();
   terse::ConfigureThreads(1);
   terse::ConfigureMalloc(/*kept_mib=*/1);
   // A sandbox takes the graphics card away.

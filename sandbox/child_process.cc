@@ -23,7 +23,8 @@ constexpr int kExitNotStarted = 127;
 
 // All but these may hold secrets, and are none of a model's business.
 constexpr const char* kKeptVariables[] = {
-    "OMP_", "GOMP_", "KMP_", "MKL_", "LD_LIBRARY_PATH=", "LC_", "LANG=", "TZ=", "TERSE_", "TORCH_", "ATEN_"};
+    "OMP_", "GOMP_",  "KMP_",   "MKL_", "OPENBLAS_CORETYPE=", "LD_LIBRARY_PATH=", "LC_", "LANG=",
+    "TZ=",  "TERSE_", "TORCH_", "ATEN_"};
 
 // With these an OpenMP ties each thread that it starts to a processor, by the thread's number, which the filter of
 // system calls cannot tell from another process's: it would end the trainer.

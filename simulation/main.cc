@@ -7,6 +7,7 @@
 
 int main(int argc, char** argv) {
   terse::SkipLockOrderChecks();
+  terse::ConfigureBlas();
   terse::ConfigureThreads(1);
   terse::ConfigureMalloc(/*kept_mib=*/4);
   return terse::RunSimulationProgram(argc, argv, terse::TorchRunLearning(),

@@ -3,6 +3,9 @@
 #include <ATen/Parallel.h>
 #include <dlfcn.h>
 
+#include <cstdlib>
+#include <string>
+
 #include "gtest/gtest.h"
 
 namespace terse {
@@ -18,6 +21,22 @@ TEST(ConfigureThreadsTest, HoldsForLibTorchAndForItsBlas) {
     }
   }
 }
+
+#ifdef __x86_64__
+// On a processor that this OpenBLAS knows, nothing can go wrong here: the test is for those that it does not know.
+TEST(ConfigureBlasTest, NoProcessorWithAvx2TakesThoseOfSse3UnlessTheUserSaysSo) {
+  const auto core_type = reinterpret_cast<const char* (*)()>(dlsym(RTLD_DEFAULT, "openblas_get_corename"));
+  if (core_type == nullptr || !__builtin_cpu_supports("avx2")) GTEST_SKIP() << "no OpenBLAS, or no AVX2";
+  const std::string at_first = core_type();
+  setenv("OPENBLAS_CORETYPE", at_first.c_str(), 1);
+  ConfigureBlas();
+  EXPECT_EQ(core_type(), at_first);
+  unsetenv("OPENBLAS_CORETYPE");
+  ConfigureBlas();
+  EXPECT_STRNE(core_type(), "Prescott");
+  EXPECT_EQ(std::getenv("OPENBLAS_CORETYPE"), nullptr);
+}
+#endif
 
 }  // namespace
 }  // namespace terse
