@@ -95,6 +95,20 @@ double LastTrainLoss(const std::vector<v1::Round>& rounds) {
   return std::accumulate(losses.end() - static_cast<ptrdiff_t>(count), losses.end(), 0.0) / static_cast<double>(count);
 }
 
+// Of each client, without evaluations and the time in which the run stood still: from the median of the rounds.
+double IterationsASecond(const std::vector<v1::Round>& rounds, double steps_each) {
+  std::vector<double> rates;
+  for (const v1::Round& round : rounds) {
+    const auto microseconds = static_cast<double>(round.committed_us() - round.opened_us());
+    if (round.state() != "committed" || microseconds <= 0) continue;
+    rates.push_back(1e6 * (round.local_steps() > 0 ? round.local_steps() : steps_each) / microseconds);
+  }
+  if (rates.empty()) return 0;
+  const auto middle = rates.begin() + static_cast<ptrdiff_t>(rates.size() / 2);
+  std::nth_element(rates.begin(), middle, rates.end());
+  return *middle;
+}
+
 // Every client takes part in every round of these tables.
 absl::Status AddBitsAnElement(PaperResult* result) {
   TERSE_ASSIGN_OR_RETURN(const int64_t elements, SentElements(result->row));
@@ -135,6 +149,7 @@ absl::StatusOr<PaperResult> RunRow(const PaperOptions& options, const PaperRow& 
                          }));
   PaperResult result = {row, SummaryJson(ended.summary)};
   result.summary["train_loss"] = LastTrainLoss(ended.rounds);
+  result.summary["iterations_a_second"] = IterationsASecond(ended.rounds, work / static_cast<double>(row.rounds));
   if (row.table->columns == PaperColumns::kLossAndBytes) TERSE_RETURN_IF_ERROR(AddBitsAnElement(&result));
   if (row.workload->target_loss > 0) {
     result.summary.update(BitsToLoss(ended.rounds, row.workload->target_loss, row.workload->epoch_length));

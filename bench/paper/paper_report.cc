@@ -11,6 +11,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 #include "core/version.h"
@@ -52,6 +53,10 @@ std::string ProcessorName() {
   return "unknown processor";
 }
 
+std::string IterationRateText(const Json& value) {
+  return value.is_null() ? "-" : absl::StrFormat("%.3g", value.get<double>());
+}
+
 double PerClient(const PaperResult& result, const char* key) {
   return result.summary.at(key).get<double>() / static_cast<double>(result.row.workload->clients);
 }
@@ -60,35 +65,34 @@ double BothDirections(const PaperResult& result) {
   return PerClient(result, "wire_bytes_up") + PerClient(result, "wire_bytes_down");
 }
 
+// Returns the names of the columns between the metric, or the method, and the iterations.
+std::vector<absl::string_view> ColumnNames(PaperColumns columns) {
+  switch (columns) {
+    case PaperColumns::kBothDirections:
+      return {"up, KB", "down, KB", "both, KB", "against federated averaging"};
+    case PaperColumns::kBestFixed:
+      return {"reaches the target", "up, payload, KB", "wire, KB", "payload, against the best fixed pair", "wire"};
+    case PaperColumns::kTime:
+      return {"training loss", "time", "up, MB", "down, MB"};
+    case PaperColumns::kBits:
+      return {"bits", "against the first", "paper", "paper", "rounds", "least loss", "bits, first snapshot below"};
+    case PaperColumns::kLossAndBytes:
+      return {"training loss", "up, payload, MB", "down", "wire, both", "bits up an element"};
+    case PaperColumns::kCompression:
+      break;
+  }
+  return {"paper", "compression, wire", "payload", "paper"};
+}
+
 std::string HeadOf(const PaperRow& row) {
-  const absl::string_view metric = IsPerplexity(row) ? "perplexity" : "accuracy";
-  if (row.table->columns == PaperColumns::kBothDirections) {
-    return absl::StrCat("| method | ", metric,
-                        " | up, KB | down, KB | both, KB | against federated averaging | iterations |\n"
-                        "|---|---|---|---|---|---|---|\n");
-  }
-  if (row.table->columns == PaperColumns::kBestFixed) {
-    return absl::StrCat(
-        "| method | ", metric,
-        " | reaches the target | up, payload, KB | wire, KB | payload, against the best fixed pair | wire | "
-        "iterations |\n|---|---|---|---|---|---|---|---|\n");
-  }
-  if (row.table->columns == PaperColumns::kTime) {
-    return absl::StrCat("| method | ", metric, " | training loss | time | up, MB | down, MB | iterations |\n",
-                        "|---|---|---|---|---|---|---|\n");
-  }
-  if (row.table->columns == PaperColumns::kBits) {
-    return absl::StrCat(
-        "| method | bits | against the first | paper | paper | rounds | least loss | bits, first snapshot below | ",
-        metric, " | iterations |\n|---|---|---|---|---|---|---|---|---|---|\n");
-  }
-  if (row.table->columns == PaperColumns::kLossAndBytes) {
-    return absl::StrCat("| method | ", metric,
-                        " | training loss | up, payload, MB | down | wire, both | bits up an element | iterations |\n",
-                        "|---|---|---|---|---|---|---|---|\n");
-  }
-  return absl::StrCat("| method | ", metric,
-                      " | paper | compression, wire | payload | paper | iterations |\n|---|---|---|---|---|---|---|\n");
+  std::vector<absl::string_view> names = ColumnNames(row.table->columns);
+  // Where bits are compared, the metric comes last.
+  names.insert(row.table->columns == PaperColumns::kBits ? names.end() : names.begin(),
+               IsPerplexity(row) ? "perplexity" : "accuracy");
+  names.insert(names.begin(), "method");
+  names.insert(names.end(), {"iterations", "a second"});
+  const std::vector<absl::string_view> rule(names.size(), "---");
+  return absl::StrCat("| ", absl::StrJoin(names, " | "), " |\n|", absl::StrJoin(rule, "|"), "|\n");
 }
 
 std::string CompressionColumns(const PaperResult& result) {
@@ -173,7 +177,7 @@ std::string BestFixedColumns(const PaperResult& result, const std::vector<PaperR
                          PerClient(result, "wire_bytes_up") / 1e3, payload, wire);
 }
 
-// Returns the columns between a row's title and its iterations.
+// Returns the columns between a row's title and its iterations (ColumnNames).
 std::string ColumnsOf(const PaperResult& result, const std::vector<PaperResult>& results) {
   if (result.row.table->columns == PaperColumns::kBits) return BitsColumns(result, results);
   const std::string metric = MetricText(MetricOf(result), IsPerplexity(result.row));
@@ -239,6 +243,7 @@ Json PaperJson(const std::vector<PaperResult>& results, const PaperScale& scale)
                     {"wire_bytes_up", PerClient(result, "wire_bytes_up")},
                     {"wire_bytes_down", PerClient(result, "wire_bytes_down")},
                     {"seconds", result.summary.at("seconds")},
+                    {"iterations_a_second", result.summary.value("iterations_a_second", Json())},
                     {"train_loss", result.summary.value("train_loss", Json())},
                     {"paper_metric", figures.has_value() ? Json(figures->metric) : Json()},
                     {"paper_compression", figures.has_value() ? Json(figures->compression) : Json()}});
@@ -264,7 +269,8 @@ std::string PaperMarkdown(const std::vector<PaperResult>& results) {
       absl::StrAppend(&text, text.empty() ? "" : "\n", workload->title, ", ", workload->clients, " clients\n\n",
                       HeadOf(row));
     }
-    absl::StrAppend(&text, "| ", row.method->title, " | ", ColumnsOf(result, results), " | ", row.iterations, " |\n");
+    absl::StrAppend(&text, "| ", row.method->title, " | ", ColumnsOf(result, results), " | ", row.iterations, " | ",
+                    IterationRateText(result.summary.value("iterations_a_second", Json())), " |\n");
   }
   return text;
 }
