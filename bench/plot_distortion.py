@@ -32,6 +32,7 @@ FAMILIES = {
     ],
     "chosen values": [
         ("top_k", "top_k, dgc", "#c8553d", "o"),
+        ("sparseloco", "sparseloco, 2 bits", "#8f2d56", "D"),
         ("random_sparse simple", "random_sparse", "#e9a178", "s"),
     ],
     "unbiased": [

@@ -31,6 +31,16 @@ const Knob& Density() {
   return *knob;
 }
 
+// SparseLoCo's values have 2 bits.
+const Knob& DensityOfTwoBits() {
+  static const auto* const knob =
+      new Knob{"density", Density().values, [](double value, double scale, CodecSpec* spec) {
+                 spec->density = value;
+                 spec->bits = 2;
+               }};
+  return *knob;
+}
+
 const Knob& Samples() {
   static const auto* const knob = new Knob{"samples",
                                            {0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1, 3, 10, 30},
@@ -65,6 +75,7 @@ const std::vector<Sweep>& Sweeps() {
       {"sbc_or_stc", nullptr, 0, &Density()},
       {"top_k", nullptr, 0, &Density()},
       {"dgc", nullptr, 0, &Density()},
+      {"sparseloco", nullptr, 4096, &DensityOfTwoBits()},
       {"random_sparse", "simple", 0, &Density()},
       {"random_sparse", "unbiased", 0, &Density()},
       {"low_precision_sparse", nullptr, 0, &Density()},
