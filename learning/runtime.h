@@ -12,8 +12,9 @@ void ConfigureThreads(int n);
 
 // Has OpenBLAS, if LibTorch multiplies matrices with it, use the widest vector instructions of this processor. Versions
 // before 0.3.25 (Debian 12 has 0.3.21) fall back to SSE3 on a processor that is newer than they are, which makes an
-// LSTM or a transformer two to five times slower. Does nothing where OpenBLAS knows the processor, or where
-// OPENBLAS_CORETYPE says what to use. For the start of a program, before it has threads or computes.
+// LSTM take 1.6 times as long (bench/RESULTS.md, "OpenBLAS on new processors"). Does nothing where OpenBLAS knows the
+// processor, or where OPENBLAS_CORETYPE says what to use. For the start of a program, before it has threads or
+// computes.
 void ConfigureBlas();
 
 // Keeps free blocks of up to `kept_mib` MiB, and 16 times as much at the end of the heap, in the allocator. Larger
