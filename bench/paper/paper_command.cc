@@ -9,10 +9,12 @@
 #include <sstream>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "bench/measure.h"
 #include "bench/paper/bits_to_loss.h"
 #include "bench/paper/fleet.h"
 #include "bench/paper/paper_report.h"
@@ -95,18 +97,17 @@ double LastTrainLoss(const std::vector<v1::Round>& rounds) {
   return std::accumulate(losses.end() - static_cast<ptrdiff_t>(count), losses.end(), 0.0) / static_cast<double>(count);
 }
 
-// Of each client, without evaluations and the time in which the run stood still: from the median of the rounds.
-double IterationsASecond(const std::vector<v1::Round>& rounds, double steps_each) {
+// Returns the median over the committed rounds, so that neither evaluations nor the time in which the run stood still
+// count; null when no round took any time. Each client does as many iterations.
+nlohmann::ordered_json IterationsASecond(const std::vector<v1::Round>& rounds, double steps_each) {
   std::vector<double> rates;
   for (const v1::Round& round : rounds) {
     const auto microseconds = static_cast<double>(round.committed_us() - round.opened_us());
     if (round.state() != "committed" || microseconds <= 0) continue;
     rates.push_back(1e6 * (round.local_steps() > 0 ? round.local_steps() : steps_each) / microseconds);
   }
-  if (rates.empty()) return 0;
-  const auto middle = rates.begin() + static_cast<ptrdiff_t>(rates.size() / 2);
-  std::nth_element(rates.begin(), middle, rates.end());
-  return *middle;
+  if (rates.empty()) return nullptr;
+  return Median(std::move(rates));
 }
 
 // Every client takes part in every round of these tables.

@@ -2,18 +2,16 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <fstream>
 #include <limits>
 #include <memory>
 #include <thread>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
+#include "bench/measure.h"
 #include "core/version.h"
 #include "learning/runtime.h"
 #include "tersectl/text_table.h"
@@ -41,16 +39,6 @@ std::string FirstLineOf(const char* command) {
   char line[256] = "";
   if (pipe == nullptr || std::fgets(line, sizeof line, pipe.get()) == nullptr) return "";
   return std::string(absl::StripAsciiWhitespace(line));
-}
-
-std::string ProcessorName() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
-    if (!absl::StartsWith(line, "model name")) continue;
-    const std::vector<std::string> parts = absl::StrSplit(line, absl::MaxSplits(':', 1));
-    if (parts.size() == 2) return std::string(absl::StripAsciiWhitespace(parts[1]));
-  }
-  return "unknown processor";
 }
 
 std::string IterationRateText(const Json& value) {
@@ -284,8 +272,8 @@ std::string PaperSection(const std::vector<PaperResult>& results, const PaperSca
   return absl::StrCat("## ", results.front().row.table->title, "\n\n```sh\n", command, "\n```\n\n", shortened,
                       absl::FormatTime("%Y-%m-%d", absl::Now(), absl::UTCTimeZone()), ", release ", kVersion,
                       commit.empty() ? "" : absl::StrCat(", commit ", commit), ", ",
-                      std::thread::hardware_concurrency(), " cores (", ProcessorName(), "), LibTorch ",
-                      LibTorchVersion(), ", seed ", scale.seed, ".\n\n", PaperMarkdown(results));
+                      std::thread::hardware_concurrency(), " cores (", CpuName(), "), LibTorch ", LibTorchVersion(),
+                      ", seed ", scale.seed, ".\n\n", PaperMarkdown(results));
 }
 
 }  // namespace terse
