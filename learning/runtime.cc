@@ -16,13 +16,14 @@ namespace {
 
 constexpr char kCoreTypeVariable[] = "OPENBLAS_CORETYPE";
 
-// A function of the library that LibTorch multiplies matrices with, or null where that has none of this name.
+// Returns a function of the library that LibTorch multiplies matrices with, or null where it has none of this name.
 template <typename Function>
 Function* BlasFunction(const char* name) {
   return reinterpret_cast<Function*>(dlsym(RTLD_DEFAULT, name));
 }
 
-// OpenBLAS's name for the kernels that fit this processor's instructions, or null for none that is better than SSE3.
+// Returns OpenBLAS's name for the kernels that fit this processor's instructions, or null for none that is better than
+// SSE3.
 const char* CoreTypeByInstructions() {
 #ifdef __x86_64__
   const bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
@@ -48,8 +49,8 @@ void ConfigureBlas() {
   if (core_type == nullptr || quit == nullptr || init == nullptr || std::getenv(kCoreTypeVariable) != nullptr) return;
   const char* fitting = CoreTypeByInstructions();
   if (fitting == nullptr || absl::string_view(core_type()) != "Prescott") return;
-  // OpenBLAS reads the variable when it is loaded, which was before main. These two, which its versions that fall back
-  // all have, make it read the variable again. A child process, whose library may be newer, must not inherit it.
+  // OpenBLAS has read the variable when it was loaded, before main. These two make it read the variable again; they are
+  // in its versions that fall back. A child process, whose library may be newer, must not inherit the variable.
   setenv(kCoreTypeVariable, fitting, 1);
   quit();
   init();
