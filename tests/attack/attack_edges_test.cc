@@ -24,13 +24,12 @@
 #include "security/transport.h"
 #include "terse/v1/admin.grpc.pb.h"
 #include "tests/attack/attacked_fleet.h"
+#include "tests/testing/paths.h"
 
 namespace terse {
 namespace {
 
 using ::testing::HasSubstr;
-
-constexpr char kTersectl[] = TERSE_BIN "/tersectl";
 
 // A TCP connection of 127.0.0.`own` that says nothing.
 class Idle {
@@ -62,8 +61,8 @@ class EnrolmentAttack : public ::testing::Test {
   EnrolmentAttack() : folder_(scratch_ / "pki") {
     EXPECT_TRUE(Authority::Create(folder_, "attacked", absl::Hours(24 * 3650)).ok());
     desk_ = std::make_unique<Process>(
-        std::vector<std::string>{"/usr/bin/prlimit", "--nofile=256:256", kTersectl, "pki", "--pki", folder_, "serve",
-                                 "--host", "127.0.0.1", "--listen", "127.0.0.1:0"},
+        std::vector<std::string>{"/usr/bin/prlimit", "--nofile=256:256", Program("tersectl"), "pki", "--pki", folder_,
+                                 "serve", "--host", "127.0.0.1", "--listen", "127.0.0.1:0"},
         scratch_ / "desk.log");
     EXPECT_TRUE(WaitUntil([&] { return Port() != 0; }, kAttackPatience)) << desk_->Output();
   }
@@ -109,7 +108,7 @@ TEST_F(EnrolmentAttack, WrongSecretsDoNotKeepCommandsOut) {
   int failed = 0;
   for (int i = 0; i < 12 || tries < 100; ++i) {
     int code = -1;
-    const std::string said = RunCommand({kTersectl, "pki", "--pki", folder_, "list"}, &code);
+    const std::string said = RunCommand({Program("tersectl"), "pki", "--pki", folder_, "list"}, &code);
     failed += code == 0 ? 0 : 1;
     if (code != 0) ADD_FAILURE() << said;
   }

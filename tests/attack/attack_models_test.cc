@@ -17,6 +17,7 @@
 #include "tests/attack/attacked_fleet.h"
 #include "tests/learning/user_modules.h"
 #include "tests/testing/grid_trainer.h"
+#include "tests/testing/paths.h"
 
 namespace terse {
 namespace {
@@ -64,7 +65,7 @@ class AttackModels : public testing::Test {
  protected:
   static void SetUpTestSuite() { setenv("OMP_NUM_THREADS", "1", 1); }
 
-  AttackModels() : fleet_(TERSE_BIN "/terse-coordinator", TERSE_BIN "/terse-client", GridLayout()) {
+  AttackModels() : fleet_(Program("terse-coordinator"), Program("terse-client"), GridLayout()) {
     std::filesystem::create_directories(data_);
     std::string rows = "a,b,c,d,class\n";
     for (int i = 0; i < 30; ++i) absl::StrAppend(&rows, i, ",1,2,3,k", i % kClasses, "\n");
@@ -83,7 +84,7 @@ class AttackModels : public testing::Test {
   }
   // The same as a command line of its own.
   std::vector<std::string> CreateCommand(const torch::jit::Module& module, const std::string& name) {
-    std::vector<std::string> argv = {TERSE_BIN "/tersectl", "--admin", fleet_.processes().addresses().admin, "--tls",
+    std::vector<std::string> argv = {Program("tersectl"), "--admin", fleet_.processes().addresses().admin, "--tls",
                                      fleet_.TlsFolder(Role::kOperator, "anna")};
     const std::vector<std::string> create = CreateArguments(module, name);
     argv.insert(argv.end(), create.begin(), create.end());

@@ -28,6 +28,7 @@
 #include "security/transport.h"
 #include "terse/v1/admin.grpc.pb.h"
 #include "tests/attack/attacked_fleet.h"
+#include "tests/testing/paths.h"
 
 namespace terse {
 namespace {
@@ -35,7 +36,6 @@ namespace {
 using ::testing::HasSubstr;
 using ::testing::Not;
 
-constexpr char kTersectl[] = TERSE_BIN "/tersectl";
 constexpr char kRun[] =
     "name = 'attacked'\n[train]\nlocal_steps = 1\noptimizer.learning_rate = 1.0\n[codec]\nname = 'sbc'\n"
     "density = 0.02\n[rounds]\ncount = 1000000\nclients = 1\nevaluate_every = 1000000\n";
@@ -203,7 +203,7 @@ TEST_F(AttackTraces, FailedHandshakesAtTheDeskAreInItsLog) {
   const ScratchDirectory scratch;
   const std::string folder = scratch / "pki";
   ASSERT_TRUE(Authority::Create(folder, "attacked", absl::Hours(24 * 3650)).ok());
-  Process desk({kTersectl, "pki", "--pki", folder, "serve", "--host", "127.0.0.1", "--listen", "127.0.0.1:0"},
+  Process desk({Program("tersectl"), "pki", "--pki", folder, "serve", "--host", "127.0.0.1", "--listen", "127.0.0.1:0"},
                scratch / "desk.log");
   const auto port = [&] {
     const std::string said = desk.Output();
@@ -251,7 +251,7 @@ TEST_F(AttackTraces, NobodysTextsSteerTheTerminal) {
   EXPECT_FALSE(CanSteer(session->Refusal())) << session->Refusal();
   EXPECT_TRUE(Pause(Operator("eve").get(), kEscapes).ok());
   const ScratchDirectory scratch;
-  Process follows({kTersectl, "--admin", fleet_.processes().addresses().admin, "--tls",
+  Process follows({Program("tersectl"), "--admin", fleet_.processes().addresses().admin, "--tls",
                    fleet_.TlsFolder(Role::kOperator, "anna"), "events", "-f"},
                   scratch / "events.log");
   const bool is_shown = WaitUntil([&] { return absl::StrContains(follows.Output(), "x\\u001b[2J"); }, kAttackPatience);

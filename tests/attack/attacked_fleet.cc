@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
 #include "tests/testing/grid_trainer.h"
+#include "tests/testing/paths.h"
 
 namespace terse {
 namespace {
@@ -29,7 +30,7 @@ std::vector<std::string> Launcher(bool wide) {
 AttackedFleet::AttackedFleet(bool wide)
     : layout_(wide ? WideGridLayout() : GridLayout()),
       launcher_(Launcher(wide)),
-      processes_(TERSE_BIN "/grid-coordinator", TERSE_BIN "/grid-client") {}
+      processes_(Program("grid-coordinator"), Program("grid-client")) {}
 
 AttackedFleet::AttackedFleet(std::string coordinator, std::string client, const Layout& layout)
     : layout_(layout), processes_(std::move(coordinator), std::move(client)) {}

@@ -16,7 +16,7 @@
 
 namespace terse {
 
-inline std::string ReadAll(const char* path) {
+inline std::string ReadAll(const std::string& path) {
   std::ifstream file(path);
   EXPECT_TRUE(file.good()) << path;
   std::stringstream text;

@@ -20,6 +20,7 @@
 #include "compression/update_history.h"
 #include "tests/compression/golden_files.h"
 #include "tests/compression/updates.h"
+#include "tests/testing/paths.h"
 
 namespace terse {
 namespace {
@@ -114,7 +115,8 @@ void ReadLine(absl::string_view key, const std::vector<std::string>& fields, Cas
 
 std::vector<Case> ReadCases() {
   std::vector<Case> cases;
-  for (absl::string_view line : absl::StrSplit(ReadAll(TERSE_GOLDEN_FILE), '\n', absl::SkipEmpty())) {
+  for (absl::string_view line :
+       absl::StrSplit(ReadAll(InSource("tests/golden/compression.txt")), '\n', absl::SkipEmpty())) {
     if (line[0] == '#') continue;
     std::vector<std::string> fields = absl::StrSplit(line, ' ');
     const std::string key = fields[0];
@@ -238,7 +240,7 @@ std::string Spaced(absl::string_view bytes) {
 }
 
 TEST(Golden, TheDocumentShowsTheBytesOfItsExample) {
-  const std::string document = ReadAll(TERSE_FORMAT_FILE);
+  const std::string document = ReadAll(InSource("compression/FORMAT.md"));
   const auto codec = NewCodec("sbc", 0.3, "fp32", MakeLayout({6, 3}));
   const std::string message = *codec->Encode({0.5, -4, 3, 0, 2.5, 1, 0, 0, 0});
   const std::vector<absl::string_view> views = {message, message};
@@ -264,11 +266,11 @@ TEST(Golden, TheDocumentShowsTheBytesOfSparseLoCo) {
   spec.bits = 2;
   spec.bucket = 4;
   const std::string message = *(*MakeCodec(spec, MakeLayout({8})))->Encode({1, -2, 0.5, 8, 0, 3, 0.25, -1});
-  EXPECT_THAT(ReadAll(TERSE_FORMAT_FILE), HasSubstr(absl::StrCat("\n    ", Spaced(message), "\n")));
+  EXPECT_THAT(ReadAll(InSource("compression/FORMAT.md")), HasSubstr(absl::StrCat("\n    ", Spaced(message), "\n")));
 }
 
 TEST(Golden, TheDocumentShowsTheBytesOfAModel) {
-  const std::string document = ReadAll(TERSE_FORMAT_FILE);
+  const std::string document = ReadAll(InSource("compression/FORMAT.md"));
   CodecSpec spec;
   spec.name = "low_precision";
   spec.bits = 4;

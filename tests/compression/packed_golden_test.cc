@@ -12,6 +12,7 @@
 #include "compression/choice_codec.h"
 #include "compression/update_history.h"
 #include "tests/compression/golden_files.h"
+#include "tests/testing/paths.h"
 
 namespace terse {
 namespace {
@@ -85,7 +86,7 @@ class PackedGolden : public ::testing::Test {
 };
 
 TEST_F(PackedGolden, MessagesAndHistoriesAreTheirBytes) {
-  std::istringstream text(ReadAll(TERSE_PACKED_GOLDEN_FILE));
+  std::istringstream text(ReadAll(InSource("tests/golden/packed_messages.txt")));
   int number = 0;
   for (std::string line; std::getline(text, line);) {
     SCOPED_TRACE(absl::StrCat("line ", ++number));

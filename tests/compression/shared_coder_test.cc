@@ -17,6 +17,7 @@
 #include "compression/rice.h"
 #include "compression/simd.h"
 #include "tests/compression/positions.h"
+#include "tests/testing/paths.h"
 
 namespace terse {
 namespace {
@@ -295,7 +296,7 @@ TEST(SharedCoder, RefusesCorruptBytesOrDecodesWhatItWouldWrite) {
 
 // tests/golden/shared_positions.py, an encoder in Python that was written from FORMAT.md.
 TEST(SharedCoder, WritesTheBytesOfTheGoldenFile) {
-  std::ifstream file(TERSE_SHARED_GOLDEN_FILE);
+  std::ifstream file(InSource("tests/golden/shared_positions.txt"));
   std::unique_ptr<PositionHistory> history;
   int messages = 0, coded = 0, states = 0;
   for (std::string line; std::getline(file, line);) {

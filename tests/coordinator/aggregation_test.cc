@@ -18,6 +18,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/run_config_reference.h"
+#include "tests/testing/paths.h"
 
 namespace terse {
 namespace {
@@ -103,7 +104,7 @@ std::vector<Vector> RandomUpdates(int64_t count, int64_t size, uint32_t seed) {
 TEST(Aggregation, FollowsTheDefinitionsOfThePapers) {
   std::vector<Vector> updates;
   int rows = 0;
-  std::ifstream file(TERSE_GOLDEN_DIR "/aggregation.txt");
+  std::ifstream file(InSource("tests/golden/aggregation.txt"));
   for (std::string line; std::getline(file, line);) {
     std::istringstream words(line);
     std::string first, absent, word;

@@ -9,6 +9,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/run_config_reference.h"
+#include "tests/testing/paths.h"
 
 namespace terse {
 namespace {
@@ -36,7 +37,7 @@ std::vector<float> Fresh(const ServerOptimizer& optimizer, size_t parameters) {
 // Row name to its steps, by an independent program (tests/golden/make_server_optimizer_golden.py).
 std::map<std::string, std::vector<std::vector<double>>> Golden() {
   std::map<std::string, std::vector<std::vector<double>>> steps;
-  std::ifstream file(TERSE_GOLDEN_DIR "/server_optimizers.txt");
+  std::ifstream file(InSource("tests/golden/server_optimizers.txt"));
   for (std::string line; std::getline(file, line);) {
     std::istringstream words(line);
     std::string name;

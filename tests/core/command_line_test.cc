@@ -11,6 +11,7 @@
 #include "core/cli/checks.h"
 #include "core/cli/command_tree.h"
 #include "core/cli/man_page.h"
+#include "tests/testing/paths.h"
 
 namespace terse {
 namespace {

@@ -20,6 +20,7 @@
 #include "tests/e2e/fleet_processes.h"
 #include "tests/e2e/health.h"
 #include "tests/testing/grid_trainer.h"
+#include "tests/testing/paths.h"
 
 namespace terse {
 namespace {
@@ -74,17 +75,17 @@ void RunWithBothSidesKilledOnce(FleetProcesses& fleet, const std::string& positi
 }
 
 TEST(Conservation, HoldsWhenBothSidesAreKilledOnce) {
-  FleetProcesses fleet(TERSE_BIN "/grid-coordinator", TERSE_BIN "/grid-client");
+  FleetProcesses fleet(Program("grid-coordinator"), Program("grid-client"));
   RunWithBothSidesKilledOnce(fleet, "auto");
 }
 
 // The trainer is a program that speaks the trainer protocol, and is killed as well.
 TEST(Conservation, HoldsWhenClientTrainerAndCoordinatorAreKilled) {
-  FleetProcesses fleet(TERSE_BIN "/grid-coordinator", TERSE_BIN "/terse-client");
+  FleetProcesses fleet(Program("grid-coordinator"), Program("terse-client"));
   const std::string run_file = fleet.directory() / "run.toml";
   WriteText(run_file, ConservationRunFile("strict"));
   Place clients;
-  clients.extra = {"--trainer", TERSE_BIN "/grid-trainer", "--reconnect-after", "0.05"};
+  clients.extra = {"--trainer", Program("grid-trainer"), "--reconnect-after", "0.05"};
   fleet.StartCoordinator(run_file);
   for (int i = 0; i < kClients; ++i) fleet.StartClient(i, clients);
   ASSERT_TRUE(fleet.WaitForRounds(kRounds / 5, absl::Seconds(60))) << fleet.coordinator().Output();
@@ -105,7 +106,7 @@ TEST(Conservation, HoldsWhenClientTrainerAndCoordinatorAreKilled) {
 
 // Both ends read their histories from the disk again, and go on packing: no update of the rest is misread.
 TEST(Conservation, HoldsWhenPackedUpdatesMeetAKillOnBothSides) {
-  FleetProcesses fleet(TERSE_BIN "/grid-coordinator", TERSE_BIN "/grid-client");
+  FleetProcesses fleet(Program("grid-coordinator"), Program("grid-client"));
   RunWithBothSidesKilledOnce(fleet, "shared");
   EXPECT_EQ(QueryNumber(fleet.database(), "SELECT count(*) FROM events WHERE kind = 'update_misread'"), 0);
   auto store = RunStore::Open(fleet.run_state());
@@ -122,7 +123,7 @@ TEST(Conservation, HoldsWhenPackedUpdatesMeetAKillOnBothSides) {
 }
 
 TEST(Conservation, RelaxedDurabilityCountsWhatACrashLoses) {
-  FleetProcesses fleet(TERSE_BIN "/grid-coordinator", TERSE_BIN "/grid-client");
+  FleetProcesses fleet(Program("grid-coordinator"), Program("grid-client"));
   const std::string run_file = fleet.directory() / "run.toml";
   WriteText(run_file, ConservationRunFile("relaxed"));
   fleet.StartCoordinator(run_file);
@@ -168,7 +169,7 @@ class SmallDisk {
 };
 
 TEST(Conservation, HoldsWhenTheCoordinatorsDiskIsFullForATime) {
-  FleetProcesses fleet(TERSE_BIN "/grid-coordinator", TERSE_BIN "/grid-client");
+  FleetProcesses fleet(Program("grid-coordinator"), Program("grid-client"));
   SmallDisk disk(fleet.coordinator_state());
   if (!disk.is_mounted()) GTEST_SKIP() << "mounting a tmpfs of a fixed size needs root";
   const std::string run_file = fleet.directory() / "run.toml";
@@ -202,10 +203,10 @@ class SyncSwitch {
  public:
   explicit SyncSwitch(std::string path) : path_(std::move(path)) {}
   Place place() const {
-    return {
-        {"env", "LD_PRELOAD=" TERSE_FAILING_SYNC, "TERSE_FAIL_SYNC=" + path_, "ASAN_OPTIONS=verify_asan_link_order=0"},
-        "",
-        {}};
+    return {{"env", "LD_PRELOAD=" + InBuild("tests/e2e/libfailing_sync.so"), "TERSE_FAIL_SYNC=" + path_,
+             "ASAN_OPTIONS=verify_asan_link_order=0"},
+            "",
+            {}};
   }
   void Break() { WriteText(path_, ""); }
   void Mend() { std::filesystem::remove(path_); }
@@ -216,7 +217,7 @@ class SyncSwitch {
 
 // Whether the kernel kept the page or dropped it is not known: only another process may read what is there.
 TEST(Conservation, HoldsWhenASyncFailsOnEitherSide) {
-  FleetProcesses fleet(TERSE_BIN "/grid-coordinator", TERSE_BIN "/grid-client");
+  FleetProcesses fleet(Program("grid-coordinator"), Program("grid-client"));
   SyncSwitch coordinators(fleet.directory() / "coordinator-broken"), clients(fleet.directory() / "client-broken");
   const std::string run_file = fleet.directory() / "run.toml", unknown = "what is on the disk is not known";
   WriteText(run_file, ConservationRunFile("strict"));

@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/e2e/fleet_processes.h"
+#include "tests/testing/paths.h"
 #include "tests/testing/wait_until.h"
 
 namespace terse {
@@ -51,7 +51,7 @@ class Create : public testing::Test {
   }
   int End(int client) { return fleet_.client(client).Wait(kPatience).value_or(-1); }
 
-  FleetProcesses fleet_{TERSE_BIN "/grid-coordinator", TERSE_BIN "/grid-client"};
+  FleetProcesses fleet_{Program("grid-coordinator"), Program("grid-client")};
   const std::string model_ = fleet_.directory() / "model.pt";
   const std::string run_file_ = fleet_.directory() / "made.toml";
 };
@@ -122,7 +122,7 @@ TEST_F(Create, ABackupHasTheModelFile) {
   ASSERT_EQ(code, 0) << saved;
   fleet_.coordinator().Signal(SIGTERM);
   ASSERT_EQ(fleet_.coordinator().Wait(kPatience), absl::optional<int>(0));
-  const std::string restored = RunCommand({TERSE_BIN "/tersectl", "restore", fleet_.directory() / "copy", "--state",
+  const std::string restored = RunCommand({Program("tersectl"), "restore", fleet_.directory() / "copy", "--state",
                                            fleet_.coordinator_state(), "--run", "again"},
                                           &code);
   ASSERT_EQ(code, 0) << restored;

@@ -8,6 +8,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/e2e/fleet_processes.h"
+#include "tests/testing/paths.h"
 #include "tests/testing/wait_until.h"
 
 namespace terse {
@@ -32,20 +33,20 @@ class OwnData : public testing::Test {
     std::filesystem::create_directories(data_);
   }
   std::string CoordinatorOutput(int* code) {
-    return RunCommand({TERSE_BIN "/terse-coordinator", "--run-file", run_file_, "--state", fleet_.coordinator_state(),
+    return RunCommand({Program("terse-coordinator"), "--run-file", run_file_, "--state", fleet_.coordinator_state(),
                        "--data", data_, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"},
                       code);
   }
   // With a folder for temporary files that is the test's own.
   std::string CheckOutput(int* code, const std::vector<std::string>& data) {
     std::filesystem::create_directories(temporary_);
-    std::vector<std::string> command = {"/usr/bin/env", "TMPDIR=" + temporary_, TERSE_BIN "/terse-coordinator",
+    std::vector<std::string> command = {"/usr/bin/env", "TMPDIR=" + temporary_, Program("terse-coordinator"),
                                         "--check",      "--run-file",           run_file_};
     command.insert(command.end(), data.begin(), data.end());
     return RunCommand(command, code);
   }
 
-  FleetProcesses fleet_{TERSE_BIN "/terse-coordinator", TERSE_BIN "/terse-client"};
+  FleetProcesses fleet_{Program("terse-coordinator"), Program("terse-client")};
   const std::string run_file_ = fleet_.directory() / "run.toml";
   const std::string data_ = fleet_.directory() / "data";
   const std::string temporary_ = fleet_.directory() / "temporary";
@@ -114,9 +115,9 @@ TEST_F(OwnData, ARunWithAModuleIsCheckedWhenItIsCreated) {
 
 TEST_F(OwnData, TheCheckNeedsARunFileAndTheStartAStateDirectory) {
   int code = -1;
-  EXPECT_THAT(RunCommand({TERSE_BIN "/terse-coordinator", "--check"}, &code), HasSubstr("--run-file"));
+  EXPECT_THAT(RunCommand({Program("terse-coordinator"), "--check"}, &code), HasSubstr("--run-file"));
   EXPECT_EQ(code, 2);
-  EXPECT_THAT(RunCommand({TERSE_BIN "/terse-coordinator", "--run-file", run_file_}, &code), HasSubstr("--state"));
+  EXPECT_THAT(RunCommand({Program("terse-coordinator"), "--run-file", run_file_}, &code), HasSubstr("--state"));
   EXPECT_EQ(code, 2);
 }
 

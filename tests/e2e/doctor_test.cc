@@ -11,6 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "tests/e2e/fleet_processes.h"
+#include "tests/testing/paths.h"
 #include "tests/testing/wait_until.h"
 
 namespace terse {
@@ -60,7 +61,7 @@ class Doctor : public testing::Test {
     return output;
   }
 
-  FleetProcesses fleet_{TERSE_BIN "/grid-coordinator", TERSE_BIN "/grid-client"};
+  FleetProcesses fleet_{Program("grid-coordinator"), Program("grid-client")};
 };
 
 TEST_F(Doctor, LooksAtARunningFleetAndAtWhatAPowerSwitchLeaves) {

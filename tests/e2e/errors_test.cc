@@ -21,6 +21,7 @@
 #include "terse/v1/fleet.grpc.pb.h"
 #include "tests/e2e/fleet_processes.h"
 #include "tests/e2e/health.h"
+#include "tests/testing/paths.h"
 #include "tests/testing/wait_until.h"
 
 namespace terse {
@@ -33,13 +34,13 @@ constexpr char kRun[] =
     "[rounds]\ncount = 1000000\nclients = 2\n";
 
 std::string ClientOutput(std::vector<std::string> arguments, int* code) {
-  arguments.insert(arguments.begin(), TERSE_BIN "/terse-client");
+  arguments.insert(arguments.begin(), Program("terse-client"));
   return RunCommand(arguments, code);
 }
 
 TEST(ClientErrors, NoCoordinatorKeepsTryingAndStopsInOrder) {
   ScratchDirectory directory;
-  Process client({TERSE_BIN "/terse-client", "--coordinator", "127.0.0.1:1", "--name", "a", "--state", directory / "a"},
+  Process client({Program("terse-client"), "--coordinator", "127.0.0.1:1", "--name", "a", "--state", directory / "a"},
                  directory / "log");
   // The first attempt takes ten seconds, the start of a cold program some more.
   const absl::Time until = absl::Now() + absl::Seconds(60);
@@ -91,7 +92,7 @@ TEST(ClientErrors, ResetStateRemovesADamagedDirectoryAndSaysWhatIsLost) {
     WriteText(directory / "a" + "/" + name, "x");
   WriteText(directory / "a/module.pt", "model");
   WriteText(directory / "a/notes.txt", "of the user");
-  Process client({TERSE_BIN "/terse-client", "--coordinator", "127.0.0.1:1", "--name", "a", "--state", directory / "a",
+  Process client({Program("terse-client"), "--coordinator", "127.0.0.1:1", "--name", "a", "--state", directory / "a",
                   "--reset-state"},
                  directory / "log");
   EXPECT_TRUE(WaitUntil([&] { return absl::StrContains(client.Output(), "trying again in"); }, absl::Seconds(60)))
@@ -114,7 +115,7 @@ TEST(CoordinatorErrors, TruncatedIdxFile) {
     WriteText(directory / absl::StrCat("data/", name), std::string("\0\0\x08\x03\0\0", 6));
   }
   const std::string output =
-      RunCommand({TERSE_BIN "/terse-coordinator", "--run-file", directory / "run.toml", "--state", directory / "state",
+      RunCommand({Program("terse-coordinator"), "--run-file", directory / "run.toml", "--state", directory / "state",
                   "--data", directory / "data", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"},
                  &code);
   EXPECT_EQ(code, 1);
@@ -125,7 +126,7 @@ TEST(CoordinatorErrors, TheNameOfARunIsNoRunFile) {
   ScratchDirectory directory;
   WriteText(directory / "run.toml", kRun);
   int code = -1;
-  const std::string output = RunCommand({TERSE_BIN "/terse-coordinator", "--run", directory / "run.toml", "--state",
+  const std::string output = RunCommand({Program("terse-coordinator"), "--run", directory / "run.toml", "--state",
                                          directory / "state", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"},
                                         &code);
   EXPECT_EQ(code, 2);
@@ -137,10 +138,9 @@ TEST(CoordinatorErrors, UnknownKeyInTheRunFile) {
   ScratchDirectory directory;
   WriteText(directory / "run.toml", absl::StrCat(kRun, "quroum = 3\n"));
   int code = -1;
-  const std::string output =
-      RunCommand({TERSE_BIN "/terse-coordinator", "--run-file", directory / "run.toml", "--state", directory / "state",
-                  "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"},
-                 &code);
+  const std::string output = RunCommand({Program("terse-coordinator"), "--run-file", directory / "run.toml", "--state",
+                                         directory / "state", "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"},
+                                        &code);
   EXPECT_EQ(code, 1);
   EXPECT_THAT(output, HasSubstr("run.toml:10"));
   EXPECT_THAT(output, HasSubstr("quroum"));
@@ -148,7 +148,7 @@ TEST(CoordinatorErrors, UnknownKeyInTheRunFile) {
 
 // A stranger needs no certificate for this, only connections.
 TEST(CoordinatorErrors, AFloodOfConnectionsShutsNobodyOut) {
-  FleetProcesses fleet(TERSE_BIN "/terse-coordinator", TERSE_BIN "/terse-client");
+  FleetProcesses fleet(Program("terse-coordinator"), Program("terse-client"));
   const std::string run_file = fleet.directory() / "run.toml";
   WriteText(run_file, kRun);
   // Leaves 28 connections.
@@ -181,7 +181,7 @@ TEST(CoordinatorErrors, AFloodOfConnectionsShutsNobodyOut) {
 
 // OpenBLAS has threads before main begins, unless it is told not to.
 TEST(CoordinatorErrors, ASignalEndsItInOrderWhateverThreadsThereAre) {
-  FleetProcesses fleet(TERSE_BIN "/terse-coordinator", TERSE_BIN "/terse-client");
+  FleetProcesses fleet(Program("terse-coordinator"), Program("terse-client"));
   const std::string run_file = fleet.directory() / "run.toml";
   WriteText(run_file, kRun);
   fleet.StartCoordinator(run_file, {{"/usr/bin/env", "-u", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS=4"}, "", {}});
@@ -194,7 +194,7 @@ TEST(CoordinatorErrors, TooFewFilesForAnyConnection) {
   ScratchDirectory directory;
   int code = -1;
   const std::string output =
-      RunCommand({"/bin/sh", "-c", "ulimit -n 400; exec \"$@\"", "sh", TERSE_BIN "/terse-coordinator", "--listen",
+      RunCommand({"/bin/sh", "-c", "ulimit -n 400; exec \"$@\"", "sh", Program("terse-coordinator"), "--listen",
                   "127.0.0.1:0", "--state", directory / "state"},
                  &code);
   EXPECT_EQ(code, 1);
@@ -203,7 +203,7 @@ TEST(CoordinatorErrors, TooFewFilesForAnyConnection) {
 }
 
 TEST(CoordinatorErrors, AModelFileThatIsNoTorchScript) {
-  FleetProcesses fleet{TERSE_BIN "/terse-coordinator", TERSE_BIN "/terse-client"};
+  FleetProcesses fleet{Program("terse-coordinator"), Program("terse-client")};
   fleet.StartCoordinator(/*run_file=*/"", {{}, "", {"--allow-models", "any"}});
   WriteText(fleet.directory() / "run.toml", absl::StrCat(kRun, "[model]\nname = 'torchscript'\n"));
   WriteText(fleet.directory() / "model.pt", "this is no TorchScript");
@@ -255,7 +255,7 @@ class RawPeer : public testing::Test {
     return message;
   }
 
-  FleetProcesses fleet_{TERSE_BIN "/terse-coordinator", TERSE_BIN "/terse-client"};
+  FleetProcesses fleet_{Program("terse-coordinator"), Program("terse-client")};
   std::shared_ptr<grpc::Channel> channel_;
   std::unique_ptr<v1::Fleet::Stub> stub_;
 };

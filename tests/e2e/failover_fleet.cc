@@ -13,6 +13,7 @@
 #include "storage/postgres_run_store.h"
 #include "tests/e2e/fleet_conservation.h"
 #include "tests/e2e/free_address.h"
+#include "tests/testing/paths.h"
 
 namespace terse {
 namespace {
@@ -45,7 +46,7 @@ void FailoverFleet::Start() {
 }
 
 void FailoverFleet::StartCoordinator(int index, const std::vector<std::string>& extra) {
-  std::vector<std::string> argv = {TERSE_BIN "/grid-coordinator",
+  std::vector<std::string> argv = {Program("grid-coordinator"),
                                    "--state",
                                    directory_ / absl::StrCat("coordinator-", index),
                                    "--store",
@@ -75,8 +76,8 @@ std::string FailoverFleet::ClientStateOf(int index) const { return directory_ / 
 void FailoverFleet::StartClient(int index) {
   const std::string name = absl::StrCat("client-", index);
   clients_.push_back(std::make_unique<Process>(
-      std::vector<std::string>{TERSE_BIN "/grid-client", "--coordinator", absl::StrJoin(addresses_, ","), "--name",
-                               name, "--state", ClientStateOf(index)},
+      std::vector<std::string>{Program("grid-client"), "--coordinator", absl::StrJoin(addresses_, ","), "--name", name,
+                               "--state", ClientStateOf(index)},
       directory_ / absl::StrCat(name, ".log")));
 }
 

@@ -18,6 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "gtest/gtest.h"
+#include "tests/testing/paths.h"
 
 extern char** environ;
 
@@ -166,7 +167,7 @@ bool FleetProcesses::WaitForRounds(int64_t rounds, absl::Duration timeout, const
 }
 
 std::string FleetProcesses::Ctl(std::vector<std::string> arguments, int* exit_code) const {
-  arguments.insert(arguments.begin(), {TERSE_BIN "/tersectl", "--admin", addresses_.admin});
+  arguments.insert(arguments.begin(), {Program("tersectl"), "--admin", addresses_.admin});
   return RunCommand(arguments, exit_code);
 }
 

@@ -20,6 +20,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/e2e/fleet_processes.h"
+#include "tests/testing/paths.h"
 
 namespace terse {
 namespace {
@@ -107,7 +108,7 @@ class Product : public testing::Test {
  protected:
   static void SetUpTestSuite() {
     setenv("OMP_NUM_THREADS", "1", 1);
-    fleet_ = new FleetProcesses(TERSE_BIN "/terse-coordinator", TERSE_BIN "/terse-client",
+    fleet_ = new FleetProcesses(Program("terse-coordinator"), Program("terse-client"),
                                 {"--log-format", "json", "--log-level", "debug"});
     run_file_ = fleet_->directory() / "run.toml";
     WriteText(run_file_, RunFile());
@@ -274,7 +275,7 @@ TEST_F(Product, EveryLineOfAClientsLogSaysWhatItIsAbout) {
 
 TEST_F(Product, ACardThatIsNotThereIsSaidWithoutACoordinator) {
   if (std::filesystem::exists("/dev/nvidiactl")) GTEST_SKIP() << "there is a card";
-  Process client({TERSE_BIN "/terse-client", "--coordinator", "127.0.0.1:1", "--name", "a", "--state",
+  Process client({Program("terse-client"), "--coordinator", "127.0.0.1:1", "--name", "a", "--state",
                   fleet_->directory() / "unused", "--device", "cuda"},
                  fleet_->directory() / "no-card.log");
   EXPECT_EQ(client.Wait(absl::Seconds(30)), absl::optional<int>(1)) << client.Output();
@@ -285,10 +286,10 @@ TEST_F(Product, UnknownComponentOfTheLogIsAUsageError) {
   const std::string state = fleet_->directory() / "unused";
   int code = -1;
   const std::string coordinator =
-      RunCommand({TERSE_BIN "/terse-coordinator", "--state", state, "--log-level", "link=debug"}, &code);
+      RunCommand({Program("terse-coordinator"), "--state", state, "--log-level", "link=debug"}, &code);
   EXPECT_EQ(code, 2);
   EXPECT_THAT(coordinator, HasSubstr("the components are server, run, session, tls, web"));
-  const std::string client = RunCommand({TERSE_BIN "/terse-client", "--coordinator", "127.0.0.1:1", "--name", "a",
+  const std::string client = RunCommand({Program("terse-client"), "--coordinator", "127.0.0.1:1", "--name", "a",
                                          "--state", state, "--log-level", "tls=debug"},
                                         &code);
   EXPECT_EQ(code, 2);
@@ -298,7 +299,7 @@ TEST_F(Product, UnknownComponentOfTheLogIsAUsageError) {
 TEST_F(Product, PythonOpensTheExportedModel) {
   int code = -1;
   const std::string output =
-      RunCommand({"/usr/bin/python3", TERSE_SOURCE "/tests/learning/open_export.py", export_dir_ + "/model.pt"}, &code);
+      RunCommand({"/usr/bin/python3", InSource("tests/learning/open_export.py"), export_dir_ + "/model.pt"}, &code);
   EXPECT_EQ(code, 0) << output;
 }
 
@@ -310,7 +311,7 @@ TEST_F(Product, StatusSpeaksOfAFinishedRun) {
 TEST_F(Product, BusyPortIsOneClearLine) {
   int code = -1;
   const std::string output =
-      RunCommand({TERSE_BIN "/terse-coordinator", "--run-file", run_file_, "--state", fleet_->directory() / "second",
+      RunCommand({Program("terse-coordinator"), "--run-file", run_file_, "--state", fleet_->directory() / "second",
                   "--listen", fleet_->addresses().listen, "--admin", "127.0.0.1:0"},
                  &code);
   EXPECT_EQ(code, 1);
@@ -321,7 +322,7 @@ TEST_F(Product, BusyPortIsOneClearLine) {
 TEST_F(Product, SecondCoordinatorOnOneDirectoryIsRefused) {
   int code = -1;
   const std::string output =
-      RunCommand({TERSE_BIN "/terse-coordinator", "--run-file", run_file_, "--state", fleet_->coordinator_state(),
+      RunCommand({Program("terse-coordinator"), "--run-file", run_file_, "--state", fleet_->coordinator_state(),
                   "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"},
                  &code);
   EXPECT_EQ(code, 1);
@@ -331,7 +332,7 @@ TEST_F(Product, SecondCoordinatorOnOneDirectoryIsRefused) {
 // A run that its iterations end, under a controller: the last round, whose number nobody knew before, is watched with
 // its evaluation.
 TEST(ProductUnderControl, WatchTellsProgressInIterationsAndTheLastEvaluation) {
-  FleetProcesses fleet(TERSE_BIN "/terse-coordinator", TERSE_BIN "/terse-client");
+  FleetProcesses fleet(Program("terse-coordinator"), Program("terse-client"));
   const std::string run_file = fleet.directory() / "run.toml";
   WriteText(
       run_file,
@@ -367,7 +368,7 @@ struct Ending {
 };
 
 Ending Train(const std::string& positions) {
-  FleetProcesses fleet(TERSE_BIN "/terse-coordinator", TERSE_BIN "/terse-client");
+  FleetProcesses fleet(Program("terse-coordinator"), Program("terse-client"));
   const std::string run_file = fleet.directory() / "run.toml";
   WriteText(run_file, absl::StrCat("name = 'positions'\n[train]\nlocal_steps = 2\nbatch_size = 32\n",
                                    "optimizer.learning_rate = 0.001\n[codec]\nname = 'sbc'\npositions = '", positions,

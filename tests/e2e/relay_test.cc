@@ -11,6 +11,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "tests/e2e/relay_tree.h"
+#include "tests/testing/paths.h"
 
 namespace terse {
 namespace {
@@ -91,7 +92,7 @@ TEST(RelayTest, ABundleThatIsNotAppliedIsSentAgain) {
     // The round waits for this relay, so that the other one's bundle is there when the round is given up.
     tree.relay(1).Signal(SIGSTOP);
     absl::SleepFor(absl::Milliseconds(500));
-    Process abort({TERSE_BIN "/tersectl", "--admin", absl::StrCat("unix:", tree.root_state(), "/admin.sock"), "abort"},
+    Process abort({Program("tersectl"), "--admin", absl::StrCat("unix:", tree.root_state(), "/admin.sock"), "abort"},
                   absl::StrCat(tree.root_state(), "-abort-", round, ".log"));
     EXPECT_EQ(abort.Wait(absl::Seconds(20)), absl::optional<int>(0)) << abort.Output();
     // It dies with the bundle in its state, at times, and knows of it afterwards.

@@ -17,6 +17,7 @@
 #include "storage/run_store.h"
 #include "tests/e2e/free_address.h"
 #include "tests/testing/grid_trainer.h"
+#include "tests/testing/paths.h"
 #include "tests/testing/tree_books.h"
 
 namespace terse {
@@ -72,8 +73,7 @@ std::string RelayTree::AddressesFor(int relay) const {
 
 std::unique_ptr<Process> RelayTree::StartServer(const std::string& program, const std::string& state,
                                                 std::vector<std::string> extra) {
-  std::vector<std::string> argv = {absl::StrCat(TERSE_BIN "/", program), "--state", state, "--listen",
-                                   AddressOf(state)};
+  std::vector<std::string> argv = {Program(program), "--state", state, "--listen", AddressOf(state)};
   argv.insert(argv.end(), extra.begin(), extra.end());
   return std::make_unique<Process>(argv, absl::StrCat(state, "-", starts_++, ".log"));
 }
@@ -97,7 +97,7 @@ void RelayTree::StartRelay(int relay, int process) {
 void RelayTree::StartClient(int relay, int client) {
   clients_[PlaceOf(relay, client)] = std::make_unique<Process>(
       std::vector<std::string>{"env", absl::StrCat("TERSE_GRID_CLIENT=", PlaceOf(relay, client)),
-                               TERSE_BIN "/grid-client", "--coordinator", AddressesFor(relay), "--name",
+                               Program("grid-client"), "--coordinator", AddressesFor(relay), "--name",
                                ClientName(relay, client), "--state", client_state(relay, client), "--reconnect-after",
                                "0.05"},
       absl::StrCat(client_state(relay, client), "-", starts_++, ".log"));

@@ -16,6 +16,7 @@
 #include "gtest/gtest.h"
 #include "tests/e2e/fleet_processes.h"
 #include "tests/e2e/health.h"
+#include "tests/testing/paths.h"
 #include "tests/testing/wait_until.h"
 
 namespace terse {
@@ -61,7 +62,7 @@ class Runs : public testing::Test {
     ASSERT_EQ(fleet_.coordinator().Wait(kPatience), absl::optional<int>(0)) << fleet_.coordinator().Output();
   }
 
-  FleetProcesses fleet_{TERSE_BIN "/grid-coordinator", TERSE_BIN "/grid-client"};
+  FleetProcesses fleet_{Program("grid-coordinator"), Program("grid-client")};
 };
 
 TEST_F(Runs, TwoSideBySideEachWithItsOwnClients) {
@@ -99,8 +100,8 @@ TEST_F(Runs, TwoSideBySideEachWithItsOwnClients) {
   StopCoordinator();
   int ends = -1;
   const std::string twice =
-      RunCommand({TERSE_BIN "/grid-coordinator", "--state", fleet_.coordinator_state(), "--run-file", first,
-                  "--run-file", first, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"},
+      RunCommand({Program("grid-coordinator"), "--state", fleet_.coordinator_state(), "--run-file", first, "--run-file",
+                  first, "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"},
                  &ends);
   EXPECT_EQ(ends, 1);
   EXPECT_THAT(twice, HasSubstr("both name run 'first'"));
@@ -163,7 +164,7 @@ TEST_F(Runs, EventsAreFollowedOverARestartUntilTheRunEnds) {
   StartFleet("told", kForever);
   ASSERT_TRUE(fleet_.WaitForRounds(5, kPatience)) << fleet_.coordinator().Output();
   const auto follow = [&](const std::string& log, std::vector<std::string> extra) {
-    std::vector<std::string> argv = {TERSE_BIN "/tersectl", "--admin", fleet_.addresses().admin, "events", "-f"};
+    std::vector<std::string> argv = {Program("tersectl"), "--admin", fleet_.addresses().admin, "events", "-f"};
     argv.insert(argv.end(), extra.begin(), extra.end());
     return std::make_unique<Process>(argv, fleet_.directory() / log);
   };
@@ -290,8 +291,8 @@ TEST_F(Runs, ASecondCoordinatorOnTheDirectoryIsRefused) {
   fleet_.StartCoordinator(run_file);
   int code = -1;
   const std::string output =
-      RunCommand({TERSE_BIN "/grid-coordinator", "--run-file", WriteRun("two", 10), "--state",
-                  fleet_.coordinator_state(), "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"},
+      RunCommand({Program("grid-coordinator"), "--run-file", WriteRun("two", 10), "--state", fleet_.coordinator_state(),
+                  "--listen", "127.0.0.1:0", "--admin", "127.0.0.1:0"},
                  &code);
   EXPECT_EQ(code, 1);
   EXPECT_THAT(output, HasSubstr(fleet_.coordinator_state() + " is in use by another process"));

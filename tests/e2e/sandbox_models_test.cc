@@ -9,6 +9,7 @@
 #include "gmock/gmock.h"
 #include "tests/e2e/sandboxed_fleet.h"
 #include "tests/learning/user_modules.h"
+#include "tests/testing/paths.h"
 #include "tests/testing/wait_until.h"
 
 namespace terse {
@@ -80,7 +81,7 @@ def forward(self, x):
 TEST_F(Models, TrainToTheSameBits) {
   std::string models[2];
   for (const bool sandbox : {false, true}) {
-    FleetProcesses fleet(TERSE_BIN "/terse-coordinator", TERSE_BIN "/terse-client");
+    FleetProcesses fleet(Program("terse-coordinator"), Program("terse-client"));
     const std::vector<std::string> options =
         sandbox ? std::vector<std::string>{"--sandbox"} : std::vector<std::string>();
     EXPECT_EQ(Train(&fleet, Normalising(), options), 0) << fleet.client(0).Output();
@@ -91,10 +92,10 @@ TEST_F(Models, TrainToTheSameBits) {
 
 TEST_F(Models, AFileThatOneReadsIsOutOfReach) {
   {
-    FleetProcesses fleet(TERSE_BIN "/terse-coordinator", TERSE_BIN "/terse-client");
+    FleetProcesses fleet(Program("terse-coordinator"), Program("terse-client"));
     EXPECT_EQ(Train(&fleet, Curious(), {}), 0) << fleet.client(0).Output();
   }
-  FleetProcesses fleet(TERSE_BIN "/terse-coordinator", TERSE_BIN "/terse-client");
+  FleetProcesses fleet(Program("terse-coordinator"), Program("terse-client"));
   const int code = Train(&fleet, Curious(), {"--sandbox"});
   if (absl::StrContains(fleet.client(0).Output(), "there is no Landlock"))
     GTEST_SKIP() << "this kernel has no Landlock";

@@ -7,6 +7,7 @@
 #include "absl/time/clock.h"
 #include "gmock/gmock.h"
 #include "tests/e2e/sandboxed_fleet.h"
+#include "tests/testing/paths.h"
 #include "tests/testing/wait_until.h"
 
 namespace terse {
@@ -51,14 +52,14 @@ void AwaitEnd(FleetProcesses* fleet) {
 }
 
 std::string ModelWithoutSandbox() {
-  FleetProcesses fleet(TERSE_BIN "/grid-coordinator", TERSE_BIN "/grid-client");
+  FleetProcesses fleet(Program("grid-coordinator"), Program("grid-client"));
   Start(&fleet, RunFile("boxed", kRounds, kClients), {});
   AwaitEnd(&fleet);
   return LastCheckpoint(fleet);
 }
 
 TEST(SandboxedClient, TrainsTheSameModelAlsoWhenItsTrainersAreKilled) {
-  FleetProcesses fleet(TERSE_BIN "/grid-coordinator", TERSE_BIN "/grid-client");
+  FleetProcesses fleet(Program("grid-coordinator"), Program("grid-client"));
   Start(&fleet, RunFile("boxed", kRounds, kClients), {"--sandbox", "--reconnect-after", "0.01"});
   for (const int rounds : {3, 9, 15}) {
     ASSERT_TRUE(fleet.WaitForRounds(rounds, kPatience));
@@ -88,7 +89,7 @@ TEST(SandboxedClient, OutlivesTrainersThatEndThemselvesOrDoNotEnd) {
                         {"memory", {"--sandbox-memory", "200"}, kOutOfMemory},
                         {"loop", {"--sandbox-seconds", "1"}, "took more than the 1 seconds of --sandbox-seconds"}};
   for (const Case& c : cases) {
-    FleetProcesses fleet(TERSE_BIN "/grid-coordinator", TERSE_BIN "/hostile-client");
+    FleetProcesses fleet(Program("grid-coordinator"), Program("hostile-client"));
     std::vector<std::string> options = {"--sandbox", "--reconnect-after", "0.1"};
     options.insert(options.end(), c.options.begin(), c.options.end());
     Start(&fleet, RunFile(c.run, 2, kClients), options);
@@ -106,7 +107,7 @@ TEST(SandboxedClient, OutlivesTrainersThatEndThemselvesOrDoNotEnd) {
 }
 
 TEST(SandboxedClient, TakesItsTrainerAlongWhenItIsKilled) {
-  FleetProcesses fleet(TERSE_BIN "/grid-coordinator", TERSE_BIN "/hostile-client");
+  FleetProcesses fleet(Program("grid-coordinator"), Program("hostile-client"));
   Start(&fleet, RunFile("loop", 2, kClients), {"--sandbox"});
   Process& client = fleet.client(0);
   // Once it trains, the trainer does not look whether the client is there.
@@ -125,7 +126,7 @@ TEST(SandboxedClient, TakesItsTrainerAlongWhenItIsKilled) {
 }
 
 TEST(SandboxedClient, EndsWhenItsTrainerLies) {
-  FleetProcesses fleet(TERSE_BIN "/grid-coordinator", TERSE_BIN "/hostile-client");
+  FleetProcesses fleet(Program("grid-coordinator"), Program("hostile-client"));
   Start(&fleet, RunFile("lie", 2, kClients), {"--sandbox"});
   for (int i = 0; i < kClients; ++i) {
     EXPECT_EQ(fleet.client(i).Wait(kPatience), absl::optional<int>(1));
@@ -137,7 +138,7 @@ TEST(SandboxedClient, EndsWhenItsTrainerLies) {
 TEST(SandboxedClient, RefusesWhatCannotBe) {
   const ScratchDirectory directory;
   const auto client = [&](std::vector<std::string> options, int* code) {
-    std::vector<std::string> argv = {TERSE_BIN "/grid-client", "--coordinator", "127.0.0.1:1", "--name", "c", "--state",
+    std::vector<std::string> argv = {Program("grid-client"),  "--coordinator", "127.0.0.1:1", "--name", "c", "--state",
                                      directory / "data/state"};
     argv.insert(argv.end(), options.begin(), options.end());
     return RunCommand(argv, code);

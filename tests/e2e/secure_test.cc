@@ -15,6 +15,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "tests/e2e/fleet_processes.h"
+#include "tests/testing/paths.h"
 #include "tests/testing/wait_until.h"
 
 namespace terse {
@@ -39,7 +40,7 @@ class Secure : public testing::Test {
   }
 
   void Pki(std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), {TERSE_BIN "/tersectl", "pki"});
+    arguments.insert(arguments.begin(), {Program("tersectl"), "pki"});
     arguments.insert(arguments.end(), {"--pki", directory_ / "pki"});
     int code = -1;
     const std::string output = RunCommand(arguments, &code);
@@ -48,7 +49,7 @@ class Secure : public testing::Test {
 
   void StartCoordinator(const std::string& admin) {
     const std::string ready = directory_ / "ready.json";
-    std::vector<std::string> argv = {TERSE_BIN "/grid-coordinator",
+    std::vector<std::string> argv = {Program("grid-coordinator"),
                                      "--run-file",
                                      directory_ / "run.toml",
                                      "--state",
@@ -70,19 +71,15 @@ class Secure : public testing::Test {
   }
 
   std::unique_ptr<Process> StartClient(const std::vector<std::string>& extra) {
-    std::vector<std::string> argv = {TERSE_BIN "/grid-client",
-                                     "--coordinator",
-                                     addresses_.at("listen"),
-                                     "--state",
-                                     directory_ / "client",
-                                     "--log-level",
-                                     "debug"};
+    std::vector<std::string> argv = {
+        Program("grid-client"), "--coordinator", addresses_.at("listen"), "--state", directory_ / "client",
+        "--log-level",          "debug"};
     argv.insert(argv.end(), extra.begin(), extra.end());
     return std::make_unique<Process>(argv, directory_ / "client.log");
   }
 
   std::string Ctl(std::vector<std::string> arguments, int* code) {
-    arguments.insert(arguments.begin(), {TERSE_BIN "/tersectl", "--admin", addresses_.at("admin")});
+    arguments.insert(arguments.begin(), {Program("tersectl"), "--admin", addresses_.at("admin")});
     return RunCommand(arguments, code);
   }
 
@@ -112,7 +109,7 @@ TEST_F(Secure, TheReadmesWay) {
 TEST_F(Secure, AClientEnrolsItself) {
   StartCoordinator(/*admin=*/"");
   const std::string pki = directory_ / "pki";
-  Process desk({TERSE_BIN "/tersectl", "pki", "serve", "--host", "127.0.0.1", "--listen", "127.0.0.1:0", "--pki", pki},
+  Process desk({Program("tersectl"), "pki", "serve", "--host", "127.0.0.1", "--listen", "127.0.0.1:0", "--pki", pki},
                directory_ / "desk.log");
   std::smatch port;
   std::string said;
@@ -184,12 +181,12 @@ TEST_F(Secure, TheNameIsTheCertificates) {
 
 TEST_F(Secure, NoProxySeesCleartext) {
   const std::string ready = directory_ / "ready.json";
-  Process coordinator({TERSE_BIN "/grid-coordinator", "--run-file", directory_ / "run.toml", "--state",
+  Process coordinator({Program("grid-coordinator"), "--run-file", directory_ / "run.toml", "--state",
                        directory_ / "state", "--listen", "127.0.0.1:0", "--ready-file", ready},
                       directory_ / "coordinator.log");
   ASSERT_TRUE(WaitUntil([&] { return std::filesystem::exists(ready); }, kPatience)) << coordinator.Output();
   const std::string listen = nlohmann::json::parse(std::ifstream(ready)).at("listen");
-  Process client({"env", "http_proxy=http://127.0.0.1:1", TERSE_BIN "/grid-client", "--coordinator", listen, "--name",
+  Process client({"env", "http_proxy=http://127.0.0.1:1", Program("grid-client"), "--coordinator", listen, "--name",
                   "a", "--state", directory_ / "client"},
                  directory_ / "client.log");
   EXPECT_EQ(client.Wait(absl::Seconds(20)), absl::optional<int>(0)) << client.Output();
@@ -198,10 +195,10 @@ TEST_F(Secure, NoProxySeesCleartext) {
 TEST_F(Secure, NothingIsSaidInCleartextOverANetwork) {
   int code = -1;
   const std::vector<std::string> client = {
-      TERSE_BIN "/grid-client", "--coordinator", "192.0.2.1:7700", "--name", "a", "--state", directory_ / "client"};
+      Program("grid-client"), "--coordinator", "192.0.2.1:7700", "--name", "a", "--state", directory_ / "client"};
   EXPECT_THAT(RunCommand(client, &code), HasSubstr("give --tls DIR"));
   EXPECT_EQ(code, 2);
-  EXPECT_THAT(RunCommand({TERSE_BIN "/tersectl", "--admin", "192.0.2.1:7701", "status"}, &code),
+  EXPECT_THAT(RunCommand({Program("tersectl"), "--admin", "192.0.2.1:7701", "status"}, &code),
               HasSubstr("give --tls DIR"));
   EXPECT_EQ(code, 1);
 }

@@ -5,9 +5,9 @@
 #include <filesystem>
 #include <string>
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "gtest/gtest.h"
+#include "tests/testing/paths.h"
 #include "tests/testing/temp_directory.h"
 
 namespace terse {
@@ -23,7 +23,7 @@ FleetResult FirstCaught(const std::string& mutant, Topology topology, int most_f
   for (int fleet = 0; fleet < most_fleets; ++fleet) {
     const TempDirectory directory;
     FleetOptions options;
-    options.bin = TERSE_BIN;
+    options.bin = InBuild("bin");
     options.mutant = mutant;
     options.topology = topology;
     options.directory = directory.path();

@@ -24,12 +24,13 @@
 #include "core/fault.h"
 #include "tests/faults/campaign.h"
 #include "tests/faults/fleet_settings.h"
+#include "tests/testing/paths.h"
 
 namespace terse {
 namespace {
 
 struct Options {
-  std::string bin = TERSE_BIN;
+  std::string bin = InBuild("bin");
   std::string scratch;
   std::string mutant;
   uint64_t seed = 1;

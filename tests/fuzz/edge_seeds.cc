@@ -18,6 +18,7 @@
 #include "tests/fuzz/codec_cases.h"
 #include "tests/fuzz/input.h"
 #include "tests/fuzz/seeds.h"
+#include "tests/testing/paths.h"
 #include "trainer/frames.h"
 #include "trainer/messages.h"
 
@@ -325,7 +326,7 @@ void AddCertificateSeeds(Seeds* seeds) {
     int reader;  // of the target's four
   };
   for (const auto& [name, reader] : {Golden{"certificate", 0}, {"request", 1}, {"crl", 2}, {"authority", 3}}) {
-    std::ifstream file(absl::StrCat(TERSE_GOLDEN_DIR, "/pki_", name, ".pem"));
+    std::ifstream file(InSource(absl::StrCat("tests/golden/pki_", name, ".pem")));
     const std::string pem((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
     const size_t begin = pem.find('\n'), end = pem.find("-----END");
     std::string der;

@@ -11,6 +11,7 @@
 #include "learning/local_trainer.h"
 #include "learning/runtime.h"
 #include "tests/learning/temp_folder.h"
+#include "tests/testing/paths.h"
 
 namespace terse {
 namespace {
@@ -25,7 +26,7 @@ void PrintTo(const Format& format, std::ostream* out) { *out << format.name; }
 
 void SaveArrays(const char* kind, const TempFolder& folder) {
   const std::string command =
-      absl::StrCat("/usr/bin/python3 " TERSE_SOURCE "/tests/learning/save_arrays.py ", kind, " ", folder.path());
+      absl::StrCat("/usr/bin/python3 ", InSource("tests/learning/save_arrays.py"), " ", kind, " ", folder.path());
   ASSERT_EQ(std::system(command.c_str()), 0) << command;
 }
 

@@ -18,6 +18,7 @@
 #include "storage/model_files.h"
 #include "tests/learning/temp_folder.h"
 #include "tests/learning/user_modules.h"
+#include "tests/testing/paths.h"
 
 namespace terse {
 namespace {
@@ -105,7 +106,7 @@ class ExportedModels {
   // Returns the exit code of the Python script that opens and compares the exports.
   int OpenInPython() const {
     return std::system(
-        absl::StrCat("/usr/bin/python3 " TERSE_SOURCE "/tests/learning/compare_exports.py ", folder_.path(), names_)
+        absl::StrCat("/usr/bin/python3 ", InSource("tests/learning/compare_exports.py"), " ", folder_.path(), names_)
             .c_str());
   }
 

@@ -13,6 +13,7 @@
 #include "tests/learning/contents.h"
 #include "tests/learning/dataset_fixture.h"
 #include "tests/learning/gzip.h"
+#include "tests/testing/paths.h"
 
 namespace terse {
 namespace {
@@ -258,7 +259,7 @@ TEST_F(NumpyTest, NumbersOfAllTypesButBytesMayStandSideBySide) {
 
 TEST_F(NumpyTest, ReadsWhatNumpyWrites) {
   const std::string command =
-      absl::StrCat("/usr/bin/python3 " TERSE_SOURCE "/tests/learning/save_arrays.py numpy ", folder_.path());
+      absl::StrCat("/usr/bin/python3 ", InSource("tests/learning/save_arrays.py"), " numpy ", folder_.path());
   ASSERT_EQ(std::system(command.c_str()), 0) << command;
   std::vector<double> firsts = {0, 6, 12, 18};
   for (const std::string type : {"u1", "f4", "f8", "i4", "i8", "b1"}) {

@@ -9,6 +9,7 @@
 #include "gmock/gmock.h"
 #include "tests/learning/contents.h"
 #include "tests/learning/dataset_fixture.h"
+#include "tests/testing/paths.h"
 
 namespace terse {
 namespace {
@@ -24,7 +25,7 @@ class TensorsTest : public DatasetFixture {
   static void SetUpTestSuite() {
     saved_ = new TempFolder();
     const std::string command =
-        absl::StrCat("/usr/bin/python3 " TERSE_SOURCE "/tests/learning/save_arrays.py torch ", saved_->path());
+        absl::StrCat("/usr/bin/python3 ", InSource("tests/learning/save_arrays.py"), " torch ", saved_->path());
     ASSERT_EQ(std::system(command.c_str()), 0) << command;
   }
   static void TearDownTestSuite() {

@@ -13,6 +13,7 @@
 #include "storage/run_store.h"
 #include "tests/testing/conservation.h"
 #include "tests/testing/grid_trainer.h"
+#include "tests/testing/paths.h"
 
 namespace terse {
 namespace {
@@ -51,7 +52,7 @@ void ExpectGoodEnd(Process* process) {
 NetworkFleet::NetworkFleet(const FleetShape& shape, TcpProxy::Plan plan, const Place& place, bool record)
     : shape_(shape),
       begin_(absl::Now()),
-      processes_(TERSE_BIN "/grid-coordinator", TERSE_BIN "/grid-client", Keepalive(shape)) {
+      processes_(Program("grid-coordinator"), Program("grid-client"), Keepalive(shape)) {
   const std::string run_file = processes_.directory() / "run.toml";
   WriteText(run_file, RunFile(shape));
   processes_.StartCoordinator(run_file, OnGrid(place));

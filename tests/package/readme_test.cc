@@ -10,6 +10,7 @@
 #include "compression/codec_table.h"
 #include "compression/feedback_table.h"
 #include "compression/position_coder_table.h"
+#include "tests/testing/paths.h"
 
 namespace terse {
 namespace {
@@ -29,7 +30,7 @@ class ReadmeTest : public ::testing::Test {
     for (const std::string& name : names) EXPECT_THAT(readme_, HasSubstr(absl::StrCat("\n| `", name, "` |")));
   }
 
-  const std::string readme_ = ReadAll(TERSE_README_FILE);
+  const std::string readme_ = ReadAll(InSource("compression/README.md"));
 };
 
 TEST_F(ReadmeTest, DescribesEveryCodec) { ExpectRows(CodecNames()); }
@@ -50,7 +51,7 @@ TEST_F(ReadmeTest, SaysWhichFeedbackIsACodecsOwn) {
 }
 
 TEST_F(ReadmeTest, ShowsTheExampleThatIsTested) {
-  const std::string folder = TERSE_EXAMPLE_FOLDER;
+  const std::string folder = InSource("tests/package/example");
   EXPECT_THAT(readme_, HasSubstr(absl::StrCat("```cpp\n", ReadAll(folder + "/main.cc"), "```\n")));
   EXPECT_THAT(readme_, HasSubstr(absl::StrCat("```cmake\n", ReadAll(folder + "/CMakeLists.txt"), "```\n")));
 }

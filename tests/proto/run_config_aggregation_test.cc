@@ -8,6 +8,7 @@
 #include "gtest/gtest.h"
 #include "proto/run_config_convert.h"
 #include "tests/proto/least_run.h"
+#include "tests/testing/paths.h"
 
 namespace terse {
 namespace {
@@ -113,7 +114,7 @@ TEST(RunConfigAggregation, GradientsAreNoUpdates) {
 }
 
 TEST(RunConfigAggregation, TheExampleIsARun) {
-  const auto config = LoadRunConfig(TERSE_RUNS_DIR "/mnist-robust.toml");
+  const auto config = LoadRunConfig(InSource("deploy/runs/mnist-robust.toml"));
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(ToCore(*config)->aggregation.rule, "multi_krum");
 }

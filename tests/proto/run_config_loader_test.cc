@@ -19,6 +19,7 @@
 #include "proto/run_config_convert.h"
 #include "proto/run_config_rules.h"
 #include "tests/proto/least_run.h"
+#include "tests/testing/paths.h"
 
 namespace terse {
 namespace {
@@ -234,7 +235,7 @@ TEST(LoadRunConfig, RunsOfThePaper) {
                {"sbc2", 10, 200, 0.01, "sbc", "forward"},
                {"sbc3", 100, 20, 0.01, "sbc", "forward"}};
   for (const auto& run : kRuns) {
-    const auto config = LoadRunConfig(absl::StrCat(TERSE_RUNS_DIR, "/lenet5-", run.file, ".toml"));
+    const auto config = LoadRunConfig(InSource(absl::StrCat("deploy/runs/lenet5-", run.file, ".toml")));
     ASSERT_TRUE(config.ok()) << config.status();
     EXPECT_EQ(config->name(), absl::StrCat("lenet5-", run.file));
     EXPECT_EQ(config->train().local_steps() * config->rounds().count(), 2000);

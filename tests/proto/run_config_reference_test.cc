@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "tests/testing/paths.h"
 
 namespace terse {
 namespace {
@@ -45,7 +46,7 @@ TEST(RunConfigReference, FindsAKeyOrATable) {
 
 // Every key stands in a document, with the words of the proto file.
 TEST(RunConfigReference, TheDocumentIsUpToDate) {
-  std::ifstream file(TERSE_DOCS_DIR "/RUN_FILE.md");
+  std::ifstream file(InSource("docs/RUN_FILE.md"));
   const std::string document{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   EXPECT_TRUE(document == RunConfigMarkdown())
       << "docs/RUN_FILE.md is old; write it with: tersectl config --markdown > docs/RUN_FILE.md";

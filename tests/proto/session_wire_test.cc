@@ -8,6 +8,7 @@
 #include "google/protobuf/stubs/logging.h"
 #include "gtest/gtest.h"
 #include "proto/run_config_loader.h"
+#include "tests/testing/paths.h"
 
 namespace terse {
 namespace {
@@ -245,7 +246,7 @@ TEST(SessionWire, ServerMessagesComeBack) {
 }
 
 TEST(SessionWire, WelcomeCarriesTheRun) {
-  const absl::StatusOr<v1::RunConfig> config = LoadRunConfig(TERSE_RUNS_DIR "/demo.toml");
+  const absl::StatusOr<v1::RunConfig> config = LoadRunConfig(InSource("deploy/runs/demo.toml"));
   ASSERT_EQ(config.status(), absl::OkStatus());
   Welcome welcome;
   welcome.lineage = Id("lineage");
@@ -266,7 +267,7 @@ TEST(SessionWire, WelcomeCarriesTheRun) {
 }
 
 TEST(SessionWire, WelcomeSaysWhatAClientBelowARelayNeeds) {
-  const absl::StatusOr<v1::RunConfig> config = LoadRunConfig(TERSE_RUNS_DIR "/demo.toml");
+  const absl::StatusOr<v1::RunConfig> config = LoadRunConfig(InSource("deploy/runs/demo.toml"));
   ASSERT_EQ(config.status(), absl::OkStatus());
   Welcome welcome;
   welcome.lineage = welcome.family = Id("lineage");
@@ -290,7 +291,7 @@ TEST(SessionWire, WelcomeSaysWhatAClientBelowARelayNeeds) {
 }
 
 TEST(SessionWire, WelcomeSaysTheModelToARelay) {
-  const absl::StatusOr<v1::RunConfig> config = LoadRunConfig(TERSE_RUNS_DIR "/demo.toml");
+  const absl::StatusOr<v1::RunConfig> config = LoadRunConfig(InSource("deploy/runs/demo.toml"));
   ASSERT_EQ(config.status(), absl::OkStatus());
   const Layout layout = *Layout::Create({{"conv.weight", {16, 3, 5, 5}},
                                          {"conv.bias", {16}},

@@ -21,6 +21,7 @@
 #include "security/authority.h"
 #include "security/certificate.h"
 #include "tests/testing/fake_clock.h"
+#include "tests/testing/paths.h"
 #include "tests/testing/temp_directory.h"
 
 namespace terse {
@@ -37,7 +38,7 @@ inline void WriteFile(const std::string& path, const std::string& bytes) {
   ASSERT_TRUE(file.flush().good()) << path;
 }
 
-inline std::string Golden(const std::string& name) { return ReadFile(absl::StrCat(TERSE_GOLDEN_DIR, "/", name)); }
+inline std::string Golden(const std::string& name) { return ReadFile(InSource("tests/golden/" + name)); }
 
 struct CommandResult {
   int code = -1;

@@ -13,6 +13,5 @@ terse_test(terse_tls_test UNITY
        relay_test.cc tls_test.cc
   DEPS terse_secure_fleet terse_client_rpc terse_admin
   LINK PkgConfig::httplib nlohmann_json::nlohmann_json)
-target_compile_definitions(terse_tls_test PRIVATE TERSE_GOLDEN_DIR="${CMAKE_CURRENT_SOURCE_DIR}/../golden")
 
 terse_test(terse_connection_failure_test SRCS connection_failure_test.cc DEPS terse_transport)

@@ -1,6 +1,7 @@
 #include "storage/audit_log.h"
 
 #include "tests/storage/storage_testing.h"
+#include "tests/testing/paths.h"
 
 namespace terse {
 namespace {
@@ -175,7 +176,7 @@ TEST_F(AuditLogTest, OpensNeitherANewerNorADamagedOne) {
 
 // Opens a log that the first release wrote (tests/golden/make_storage_golden.py).
 TEST_F(AuditLogTest, GoldenFile) {
-  std::filesystem::copy_file(absl::StrCat(TERSE_GOLDEN_DIR, "/audit_version_1.sqlite"), directory_.Path(kAuditFile));
+  std::filesystem::copy_file(InSource("tests/golden/audit_version_1.sqlite"), directory_.Path(kAuditFile));
   auto log = Open();
   EXPECT_THAT(Dump(*log->Newest(10)),
               ::testing::ElementsAre(

@@ -12,13 +12,12 @@
 #include "storage/run_store.h"
 #include "storage/weights_file.h"
 #include "tests/storage/storage_testing.h"
+#include "tests/testing/paths.h"
 
 namespace terse {
 namespace {
 
-std::string Golden(const std::string& name) {
-  return PosixFiles().Read(absl::StrCat(TERSE_GOLDEN_DIR, "/", name)).value();
-}
+std::string Golden(const std::string& name) { return PosixFiles().Read(InSource("tests/golden/" + name)).value(); }
 
 Id128 Counting(char first) {
   std::string bytes;

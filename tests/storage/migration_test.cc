@@ -3,6 +3,7 @@
 #include "storage/schema.h"
 #include "tests/storage/storage_testing.h"
 #include "tests/storage/system_calls.h"
+#include "tests/testing/paths.h"
 
 namespace terse {
 namespace {
@@ -62,7 +63,7 @@ class Migration : public ::testing::Test {
   // Fills a directory with the files of a run as version 1 left them.
   static void Fill(const std::string& directory) {
     std::filesystem::create_directories(directory + "/checkpoints");
-    std::filesystem::copy_file(absl::StrCat(TERSE_GOLDEN_DIR, "/run_version_1.sqlite"), directory + "/run.sqlite",
+    std::filesystem::copy_file(InSource("tests/golden/run_version_1.sqlite"), directory + "/run.sqlite",
                                std::filesystem::copy_options::overwrite_existing);
     ASSERT_OK(WriteFileSynced(PosixFiles(), directory + "/checkpoints/0000000000.ckpt",
                               {SerializeCheckpoint(TestCheckpoint(0))}));

@@ -17,6 +17,7 @@
 #include "tersectl/tensorboard.h"
 #include "tests/tersectl/run_tersectl.h"
 #include "tests/testing/fake_admin_server.h"
+#include "tests/testing/paths.h"
 #include "tests/testing/temp_directory.h"
 
 namespace terse {
@@ -537,7 +538,7 @@ TEST(Tersectl, WrongUsage) {
 }
 
 TEST(Tersectl, ValidateAndConfig) {
-  const std::string good = TERSE_RUNS_DIR "/lenet5-sbc2.toml";
+  const std::string good = InSource("deploy/runs/lenet5-sbc2.toml");
   const CtlOutcome valid = Invoke({"validate", good});
   EXPECT_EQ(valid.code, kExitOk) << valid.err;
   EXPECT_THAT(valid.out, HasSubstr("200 rounds of 10 local steps, 4 clients, codec sbc"));

@@ -24,6 +24,7 @@
 #include "tests/storage/client_state_testing.h"
 #include "tests/storage/storage_testing.h"
 #include "tests/tersectl/run_tersectl.h"
+#include "tests/testing/paths.h"
 
 namespace terse {
 namespace {
@@ -95,7 +96,8 @@ class StateDoctor : public ::testing::Test {
   // Examines in a process of its own: SQLite's locks do not keep a process from itself.
   Findings ExamineFromOutside(const std::string& directory, int code) {
     const auto before = Tree(directory);
-    FILE* pipe = popen(absl::StrCat(TERSE_TERSECTL " doctor --json --state ", directory, " 2>/dev/null").c_str(), "r");
+    FILE* pipe =
+        popen(absl::StrCat(Program("tersectl"), " doctor --json --state ", directory, " 2>/dev/null").c_str(), "r");
     std::string out;
     for (int c = fgetc(pipe); c != EOF; c = fgetc(pipe)) out.push_back(static_cast<char>(c));
     EXPECT_EQ(WEXITSTATUS(pclose(pipe)), code) << out;
@@ -254,7 +256,7 @@ TEST_F(CoordinatorDoctor, ANewerSchema) {
 
 TEST_F(CoordinatorDoctor, AnOlderSchemaIsNotMigratedHere) {
   Stop();
-  std::filesystem::copy_file(TERSE_GOLDEN_DIR "/run_version_1.sqlite", database_,
+  std::filesystem::copy_file(InSource("tests/golden/run_version_1.sqlite"), database_,
                              std::filesystem::copy_options::overwrite_existing);
   EXPECT_THAT(Examine(state_, kExitFailed)["run mnist: database"].detail, HasSubstr("checkpoint"));
   std::filesystem::remove_all(run_ + "/checkpoints");

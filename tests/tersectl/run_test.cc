@@ -12,6 +12,7 @@
 #include "proto/run_config_loader.h"
 #include "tests/tersectl/run_tersectl.h"
 #include "tests/testing/fake_admin_server.h"
+#include "tests/testing/paths.h"
 #include "tests/testing/temp_directory.h"
 
 namespace terse {
@@ -67,7 +68,7 @@ TEST_F(RunGroupTest, DoesWhatTheTopLevelDoes) {
   EXPECT_EQ(Ask({"run", "list"}).out, Ask({"runs"}).out);
   Ask({"run", "pause", "demo", "--reason", "why not"});
   EXPECT_EQ(server_.asked_reason, "why not");
-  const std::string valid = std::string(TERSE_RUNS_DIR) + "/lenet5-sbc2.toml";
+  const std::string valid = InSource("deploy/runs/lenet5-sbc2.toml");
   EXPECT_THAT(Invoke({"run", "validate", valid}).out, HasSubstr(": valid; run "));
   EXPECT_EQ(Invoke({"run", "validate", valid}).out, Invoke({"validate", valid}).out);
   EXPECT_EQ(Invoke({"run", "validate", directory_.path() + "/none.toml"}).code, kExitFailed);

@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "absl/strings/match.h"
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "tersectl/braille_chart.h"
 #include "tersectl/full_screen.h"
 #include "tersectl/screen_row.h"
 #include "tersectl/watch_screen.h"
 #include "tests/tersectl/run_tersectl.h"
+#include "tests/testing/paths.h"
 
 namespace terse {
 namespace {
@@ -99,7 +99,7 @@ WatchView RunUnderWay() {
 
 std::string Text(const WatchScreen& screen) { return absl::StrJoin(screen.rows, "\n") + "\n"; }
 
-std::string Golden(const std::string& name) { return Slurp(absl::StrCat(TERSE_GOLDEN_DIR, "/watch_", name, ".txt")); }
+std::string Golden(const std::string& name) { return Slurp(InSource("tests/golden/watch_" + name + ".txt")); }
 
 TEST(WatchScreenTest, WholeScreens) {
   WatchView view = RunUnderWay();

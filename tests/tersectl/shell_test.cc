@@ -16,6 +16,7 @@
 #include "tersectl/cli.h"
 #include "tests/tersectl/run_tersectl.h"
 #include "tests/testing/fake_admin_server.h"
+#include "tests/testing/paths.h"
 #include "tests/testing/temp_directory.h"
 #include "tests/testing/wait_until.h"
 
@@ -99,7 +100,7 @@ TEST_F(ShellTest, BashOffersTheColumnsOfLists) {
 TEST_F(ShellTest, BashAsksForTheRuns) {
   FakeAdminServer server;
   for (const char* name : {"demo", "digits-2", "$(touch owned)", "other"}) server.runs.emplace_back().set_name(name);
-  const std::string programs = std::filesystem::path(TERSE_TERSECTL).parent_path();
+  const std::string programs = std::filesystem::path(Program("tersectl")).parent_path();
   const std::string found = absl::StrCat("PATH=", programs, ":$PATH\n");
   const std::string typed = absl::StrCat(found, "COMP_LINE='tersectl --admin ", server.address(), " '");
   const std::string environment = absl::StrCat(found, "export TERSE_ADMIN=", server.address());

@@ -13,6 +13,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "tests/tersectl/run_tersectl.h"
+#include "tests/testing/paths.h"
 #include "tests/testing/temp_directory.h"
 
 namespace terse {
@@ -59,7 +60,7 @@ v1::Status StatusOfRun() {
 }
 
 TEST(TensorBoardTest, IsTheGoldenFile) {
-  EXPECT_EQ(TensorBoardEvents(StatusOfRun(), Rounds()), Slurp(TERSE_GOLDEN_DIR "/tensorboard_events.bin"));
+  EXPECT_EQ(TensorBoardEvents(StatusOfRun(), Rounds()), Slurp(InSource("tests/golden/tensorboard_events.bin")));
 }
 
 TEST(TensorBoardTest, AReaderWithChecksumsOfItsOwnFindsTheScalars) {
@@ -69,7 +70,8 @@ TEST(TensorBoardTest, AReaderWithChecksumsOfItsOwnFindsTheScalars) {
   for (uint64_t id = 1; id <= 100; ++id) rounds.push_back(RoundAt(id, "committed"));
   rounds[41].set_accuracy(0.25);
   std::ofstream(path, std::ios::binary) << TensorBoardEvents(StatusOfRun(), rounds);
-  FILE* const pipe = popen(absl::StrCat("python3 " TERSE_GOLDEN_DIR "/tensorboard_events.py read ", path).c_str(), "r");
+  FILE* const pipe =
+      popen(absl::StrCat("python3 ", InSource("tests/golden/tensorboard_events.py"), " read ", path).c_str(), "r");
   std::string output;
   char buffer[4096];
   for (size_t count; (count = fread(buffer, 1, sizeof(buffer), pipe)) > 0;) output.append(buffer, count);

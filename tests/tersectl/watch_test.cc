@@ -22,6 +22,7 @@
 #include "tersectl/cli.h"
 #include "tests/tersectl/run_tersectl.h"
 #include "tests/testing/fake_admin_server.h"
+#include "tests/testing/paths.h"
 
 namespace terse {
 namespace {
@@ -43,7 +44,7 @@ class TerminalSession {
     before_ = Modes();
     std::vector<std::string> environment = {"TERM=xterm"};
     if (!color) environment.push_back("NO_COLOR=1");
-    arguments.insert(arguments.begin(), TERSE_TERSECTL);
+    arguments.insert(arguments.begin(), Program("tersectl"));
     std::vector<char*> argv = Pointers(arguments), envp = Pointers(environment);
     child_ = fork();
     if (child_ == 0) {

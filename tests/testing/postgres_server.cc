@@ -5,10 +5,13 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "absl/strings/str_cat.h"
+#include "tests/testing/paths.h"
+
 namespace terse {
 
 void RunPostgresScript(const std::string& arguments) {
-  const std::string command = "bash " TERSE_POSTGRES_SCRIPT " " + arguments;
+  const std::string command = absl::StrCat("bash ", InSource("tests/testing/postgres_server.sh"), " ", arguments);
   if (std::system(command.c_str()) == 0) return;
   std::fprintf(stderr, "failed: %s\n", command.c_str());
   std::abort();

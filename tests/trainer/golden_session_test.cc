@@ -7,6 +7,7 @@
 
 #include "absl/strings/escaping.h"
 #include "gtest/gtest.h"
+#include "tests/testing/paths.h"
 #include "tests/trainer/scripted_trainer.h"
 #include "trainer/external_trainer.h"
 
@@ -14,7 +15,7 @@ namespace terse {
 namespace {
 
 std::string Golden(const std::string& name) {
-  std::ifstream file(TERSE_GOLDEN_DIR "/" + name, std::ios::binary);
+  std::ifstream file(InSource("tests/golden/" + name), std::ios::binary);
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
