@@ -90,15 +90,18 @@ std::vector<std::string> FeedbackNames() {
   return names;
 }
 
+absl::StatusOr<std::string> FeedbackOf(const CodecSpec& spec, const Codec& codec) {
+  if (spec.feedback != "own") return spec.feedback;
+  TERSE_ASSIGN_OR_RETURN(std::string name, DefaultFeedback(spec));
+  // A codec that is unbiased because it amplifies what it sends would amplify its own error.
+  const CodecTraits traits = codec.traits();
+  if (name == "error_feedback" && traits.unbiased && !traits.lossless) name = "none";
+  return name;
+}
+
 absl::StatusOr<std::unique_ptr<Feedback>> MakeFeedback(const CodecSpec& spec, const Codec* codec) {
   TERSE_RETURN_IF_ERROR(CheckSettings(spec));
-  std::string name = spec.feedback;
-  if (name == "own") {
-    TERSE_ASSIGN_OR_RETURN(name, DefaultFeedback(spec));
-    // A codec that is unbiased because it amplifies what it sends would amplify its own error.
-    const CodecTraits traits = codec->traits();
-    if (name == "error_feedback" && traits.unbiased && !traits.lossless) name = "none";
-  }
+  TERSE_ASSIGN_OR_RETURN(const std::string name, FeedbackOf(spec, *codec));
   for (const Row& row : kFeedbacks) {
     if (name == row.name) return row.create(spec, codec, NewSchedule(spec, *codec));
   }

@@ -15,8 +15,11 @@ namespace terse {
 // Names of all feedbacks, in table order.
 std::vector<std::string> FeedbackNames();
 
-// The feedback of spec.feedback, or the codec's own when that is "own" (none for an unbiased code of random_sparse,
-// with which error feedback would diverge), with the rate schedule that the settings ask for. `codec` is MakeCodec of
+// The name of the feedback of `codec`, which is MakeCodec of the same spec: spec.feedback, known or not, or the codec's
+// own when that is "own" (none for an unbiased code of random_sparse, with which error feedback would diverge).
+absl::StatusOr<std::string> FeedbackOf(const CodecSpec& spec, const Codec& codec);
+
+// The feedback of that name with the rate schedule that the settings ask for. `codec` is MakeCodec of
 // the same spec and must outlive it. INVALID_ARGUMENT for an unknown name (listing the known ones) or a setting out of
 // range.
 absl::StatusOr<std::unique_ptr<Feedback>> MakeFeedback(const CodecSpec& spec, const Codec* codec);

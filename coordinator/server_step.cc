@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "compression/feedback_table.h"
 #include "coordinator/averaging_step.h"
 #include "coordinator/svrg_step.h"
 #include "core/aggregation_facts.h"
@@ -13,6 +14,22 @@
 #include "core/id128.h"
 
 namespace terse {
+namespace {
+
+// Refuses a rule that counts on residuals where clients have none.
+absl::Status CheckResiduals(const RunConfig& config, const Codec& codec) {
+  if (!FactsOf(config.aggregation.rule).needs_residuals || codec.traits().lossless) return absl::OkStatus();
+  TERSE_ASSIGN_OR_RETURN(const std::string feedback, FeedbackOf(config.codec, codec));
+  if (feedback != "none" && feedback != "discard") return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("aggregation.rule = '", config.aggregation.rule,
+                   "' counts on clients to keep what they do not send, and with "
+                   "codec.name = '",
+                   config.codec.name, "' and codec.feedback = '", config.codec.feedback,
+                   "' they forget it: use rule = 'mean', or feedback = 'error_feedback'"));
+}
+
+}  // namespace
 
 absl::Status CheckWeights(absl::Span<const float> weights) {
   const auto is_bad = [](float weight) { return !(std::abs(weight) <= kMostWeight); };
@@ -37,6 +54,7 @@ absl::StatusOr<std::unique_ptr<ServerStep>> ServerStep::Make(const RunConfig& co
         "aggregation.rule = '", config.aggregation.rule, "' cannot vote on the buffers of model '", config.model.name,
         "': their values are no directions; set model.buffers = 'local', or use another rule"));
   }
+  TERSE_RETURN_IF_ERROR(CheckResiduals(config, codecs.updates));
   return HasEpochs(config) ? SvrgStep::Make(config, codecs) : AveragingStep::Make(config, codecs);
 }
 

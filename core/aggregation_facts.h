@@ -20,6 +20,8 @@ struct AggregationFacts {
   bool is_average = false;
   // Whether it can make something of a model's buffers, whose values are no directions.
   bool takes_buffers = true;
+  // Whether it counts on clients to keep what they did not send.
+  bool needs_residuals = false;
 };
 
 // One row a rule, in the order of AggregationRuleNames (coordinator/aggregation/aggregation_table.h).
@@ -31,6 +33,7 @@ inline constexpr AggregationFacts kAggregationFacts[] = {
     {"multi_krum", 3, 2},
     {"bulyan", 3, 4},
     {"majority_vote", 1, 0, /*is_average=*/false, /*takes_buffers=*/false},
+    {"imputed_mean", 1, 0, /*is_average=*/false, /*takes_buffers=*/true, /*needs_residuals=*/true},
 };
 
 // The row of a rule; for a name that has none, one that allows most.

@@ -35,6 +35,7 @@ struct PaperMethod {
   // Above 0: [control] gets this share of what a client sent in the best fixed row of the workload (best_fixed.h) as
   // its budget, and the run ends with its iterations, however many rounds those take.
   double budget_share = 0;
+  std::string aggregation = {};  // [aggregation]
 };
 
 // A model on a data set with its hyperparameters.

@@ -65,12 +65,16 @@ PaperWorkload OnShakespeare(const std::string& name, const std::string& title, c
 
 }  // namespace
 
+PaperWorkload SmallTransformerOnShakespeare() {
+  return OnShakespeare("small", "Small transformer on Shakespeare", "transformer_small", 6000);
+}
+
 PaperTable SparseLoCoTable() {
   return {"sparseloco",
           "Language models in few rounds: loss against bytes, up and down",
           SparseLoCoMethods(),
           {OnShakespeare("transformer", "Transformer of 6 million parameters on Shakespeare", "transformer", 6000),
-           OnShakespeare("small", "Small transformer on Shakespeare", "transformer_small", 6000)},
+           SmallTransformerOnShakespeare()},
           PaperColumns::kLossAndBytes};
 }
 

@@ -9,6 +9,9 @@ namespace terse {
 
 PaperTable SparseLoCoTable();
 
+// The small transformer of that table.
+PaperWorkload SmallTransformerOnShakespeare();
+
 }  // namespace terse
 
 #endif  // TERSE_BENCH_PAPER_SPARSELOCO_TABLES_H_

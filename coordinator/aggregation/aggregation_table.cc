@@ -3,6 +3,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "coordinator/aggregation/bulyan.h"
+#include "coordinator/aggregation/imputed_mean.h"
 #include "coordinator/aggregation/krum.h"
 #include "coordinator/aggregation/majority_vote.h"
 #include "coordinator/aggregation/mean.h"
@@ -41,6 +42,7 @@ constexpr Row kRows[] = {
      }},
     {"majority_vote",
      [](const AggregationSpec&, AbsentVotes absent) -> Made { return std::make_unique<MajorityVoteRule>(absent); }},
+    {"imputed_mean", [](const AggregationSpec&, AbsentVotes) -> Made { return std::make_unique<ImputedMeanRule>(); }},
 };
 
 absl::StatusOr<AbsentVotes> AbsentOf(const std::string& name) {

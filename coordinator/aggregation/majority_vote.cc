@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "coordinator/aggregation/median.h"
+#include "coordinator/aggregation/tensor_walk.h"
 #include "coordinator/aggregation/update_blocks.h"
 #include "core/status.h"
 
@@ -13,21 +14,6 @@ namespace {
 struct Magnitude {
   double sum = 0;
   int64_t count = 0;
-};
-
-// Walks the tensors of a layout along increasing positions.
-class TensorWalk {
- public:
-  explicit TensorWalk(const Layout* layout) : layout_(layout) {}
-
-  size_t At(int64_t position) {
-    while (position >= layout_->tensors()[tensor_].offset + layout_->tensors()[tensor_].size) ++tensor_;
-    return tensor_;
-  }
-
- private:
-  const Layout* layout_;
-  size_t tensor_ = 0;
 };
 
 // 1, -1, or 0 where neither side has more than half of the votes.

@@ -104,6 +104,7 @@ std::vector<Vector> RandomUpdates(int64_t count, int64_t size, uint32_t seed) {
 TEST(Aggregation, FollowsTheDefinitionsOfThePapers) {
   std::vector<Vector> updates;
   int rows = 0;
+  bool complete = false;  // whether what was read is all updates of a round
   std::ifstream file(InSource("tests/golden/aggregation.txt"));
   for (std::string line; std::getline(file, line);) {
     std::istringstream words(line);
@@ -117,9 +118,12 @@ TEST(Aggregation, FollowsTheDefinitionsOfThePapers) {
     }
     ASSERT_EQ(values.size(), 12) << line;
     if (first == "update") {
+      if (complete) updates.clear();
+      complete = false;
       updates.emplace_back(values.begin(), values.end());
       continue;
     }
+    complete = true;
     const auto step = Updates(TwoTensors(5, 7), updates).Aggregate(RuleOf(first, absent));
     ASSERT_TRUE(step.ok()) << step.status();
     for (size_t i = 0; i < values.size(); ++i) {
@@ -128,7 +132,7 @@ TEST(Aggregation, FollowsTheDefinitionsOfThePapers) {
     ++rows;
   }
   EXPECT_EQ(updates.size(), 11);
-  EXPECT_EQ(rows, 3 * 7);
+  EXPECT_EQ(rows, 3 * 8 + 1);
 }
 
 TEST(Aggregation, TheExamplesOfTheHeaders) {
@@ -138,6 +142,28 @@ TEST(Aggregation, TheExamplesOfTheHeaders) {
   EXPECT_EQ(One(RuleOf("krum", "share", 1), {0, 1, 2, 3, 100}), 1);
   const Updates updates(*Layout::Create({{"a", {2}}}), {{2, -2}, {4, 4}, {-6, 0}});
   EXPECT_THAT(*updates.Aggregate(RuleOf("majority_vote", "skip")), ElementsAre(4, 0));
+  const Layout pair = *Layout::Create({{"a", {2}}});
+  EXPECT_THAT(*Updates(pair, {{2, 0}, {2, 8}}).Aggregate(RuleOf("imputed_mean")), ElementsAre(2, 8));
+  EXPECT_THAT(*Updates(pair, {{2, 0}, {-2, 8}}).Aggregate(RuleOf("imputed_mean")), ElementsAre(0, 4));
+}
+
+TEST(ImputedMean, TrustsAsFarAsTheTensorsAgree) {
+  const auto first_of_b = [](float of_a) {
+    return (*Updates(TwoTensors(1, 2), {{1, 3, 0}, {of_a, 3, 8}}).Aggregate(RuleOf("imputed_mean")))[2];
+  };
+  EXPECT_EQ(first_of_b(1), 8) << "both tensors agree";
+  EXPECT_EQ(first_of_b(-1), 4) << "one of two does: as the mean";
+  EXPECT_EQ(first_of_b(0), 8) << "a tensor that nobody sent twice says nothing";
+  // 2 * 1 * 0.5 / (1 + 0.25) = 0.8; A = 0.9; trust = 0.8.
+  EXPECT_FLOAT_EQ(first_of_b(0.5f), 4 * 1.8f);
+}
+
+TEST(ImputedMean, GivesOneUpdateAtMostFourTimesItsShare) {
+  std::vector<Vector> updates(10, Vector{1, 0, 0});
+  for (int i = 0; i < 4; ++i) updates[i][1] = 5;
+  updates[0][2] = 10;
+  const Vector step = *Updates(*Layout::Create({{"a", {3}}}), updates).Aggregate(RuleOf("imputed_mean"));
+  EXPECT_THAT(step, ElementsAre(1, 5, 4));
 }
 
 // Nine updates, of which first one sent the coordinate, then three.
@@ -242,7 +268,7 @@ TEST(Aggregation, AFewHostileUpdatesStayWithinTheHonestOnes) {
   for (const AggregationSpec& spec : AllSpecs()) {
     const Vector step = *Updates(TwoTensors(10, 20), updates, "dense").Aggregate(spec);
     for (int64_t k = 0; k < size; ++k) {
-      if (spec.rule == "mean") {
+      if (spec.rule == "mean" || spec.rule == "imputed_mean") {
         EXPECT_GT(step[k], 1e5f) << "what the others are for";
       } else if (spec.rule == "majority_vote") {
         EXPECT_GT(step[k], 0.5f);  // a size of the tensor: within all of its honest ones
@@ -372,9 +398,10 @@ TEST(AggregationTable, TheSchemaKnowsEveryRow) {
   for (const RunConfigKey& key : RunConfigKeys()) {
     if (key.key == "aggregation.rule") allowed = key.allowed;
   }
-  EXPECT_EQ(allowed, "'mean', 'median', 'trimmed_mean', 'krum', 'multi_krum', 'bulyan' or 'majority_vote'");
-  EXPECT_THAT(AggregationRuleNames(),
-              ElementsAre("mean", "median", "trimmed_mean", "krum", "multi_krum", "bulyan", "majority_vote"));
+  EXPECT_EQ(allowed,
+            "'mean', 'median', 'trimmed_mean', 'krum', 'multi_krum', 'bulyan', 'majority_vote' or 'imputed_mean'");
+  EXPECT_THAT(AggregationRuleNames(), ElementsAre("mean", "median", "trimmed_mean", "krum", "multi_krum", "bulyan",
+                                                  "majority_vote", "imputed_mean"));
   for (const std::string& name : AggregationRuleNames()) EXPECT_EQ((*MakeAggregationRule(RuleOf(name)))->name(), name);
   std::vector<std::string> described;
   for (const AggregationFacts& facts : kAggregationFacts) described.emplace_back(facts.name);

@@ -99,5 +99,20 @@ TEST(AggregatedModel, BuffersAreNotVotedOn) {
   EXPECT_TRUE(ServerStep::Make(config, DownstreamCodecs(*codec)).ok());
 }
 
+TEST(AggregatedModel, ImputesNothingThatClientsForget) {
+  const Layout layout = *Layout::Create({{"a", {2}}});
+  const auto refusal = [&layout](const std::string& name) {
+    CodecSpec spec;
+    spec.name = name;
+    const auto codec = *MakeCodec(spec, layout);
+    RunConfig config = RobustRun("imputed_mean", "dense");
+    config.codec = spec;
+    return std::string(ServerStep::Make(config, DownstreamCodecs(*codec)).status().message());
+  };
+  EXPECT_THAT(refusal("qsgd"), HasSubstr("codec.name = 'qsgd' and codec.feedback = 'own' they forget it"));
+  EXPECT_EQ(refusal("sbc"), "");
+  EXPECT_EQ(refusal("dense"), "");
+}
+
 }  // namespace
 }  // namespace terse

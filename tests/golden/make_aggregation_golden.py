@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""What every rule of aggregation makes of eleven sparse updates, in exact rational arithmetic and straight from the papers'
-definitions, for tests/coordinator/aggregation_test.cc. Independent of Terse's code.
+"""What every rule of aggregation makes of eleven sparse updates, and imputed_mean of eleven that agree, in exact rational
+arithmetic and straight from the definitions, for tests/coordinator/aggregation_test.cc. Independent of Terse's code.
 
 usage: make_aggregation_golden.py > tests/golden/aggregation.txt
 
-Lines: "update V V ..." (12 elements of two tensors of 5 and 7; a "-" was not sent), then "RULE ABSENT V V ...".
+Lines: "update V V ..." (12 elements of two tensors of 5 and 7; a "-" was not sent), then "RULE ABSENT V V ..." of them; then
+the same again with other updates.
 """
 from fractions import Fraction as F
 
@@ -114,10 +115,39 @@ def majority(rows, absent):
     return by_coordinate(rows, absent, vote)
 
 
-def main():
-    rows = updates()
+def imputed(rows):
+    """An average in which silence counts as the mean of those who spoke, as far as the updates agree."""
+    agreements = []
+    for begin, end in TENSORS:
+        products = most = F(0)
+        for i in range(begin, end):
+            votes = [row[i] for row in rows if row[i] is not None]
+            squares = sum(vote * vote for vote in votes)
+            products += sum(votes) ** 2 - squares
+            most += (len(votes) - 1) * squares
+        agreements.append(max(F(0), products / most))
+    trust = max(F(0), 2 * sum(agreements) / len(agreements) - 1)
+    step = []
+    for i in range(SIZE):
+        votes = [row[i] for row in rows if row[i] is not None]
+        factor = min(F(4), 1 + trust * F(len(rows) - len(votes), len(votes)))
+        step.append(sum(votes) / len(rows) * factor)
+    return step
+
+
+def alike(rows):
+    """The same updates but for their signs and two hostile ones, so that they agree by 0.7."""
+    return [[value and abs(value) / (9 if i in (3, 7) else 1) for value in row] for i, row in enumerate(rows)]
+
+
+def show(rows):
     for row in rows:
         print("update", *("-" if value is None else float(value) for value in row))
+
+
+def main():
+    rows = updates()
+    show(rows)
     n = len(rows)
     for absent in ("share", "skip", "zero"):
         for rule, step in (
@@ -128,8 +158,11 @@ def main():
             ("multi_krum", multi_krum(rows, n - 2 * F_HOSTILE - 3)),
             ("bulyan", bulyan(rows, absent)),
             ("majority_vote", majority(rows, absent)),
+            ("imputed_mean", imputed(rows)),
         ):
             print(rule, absent, *map(float, step))
+    show(alike(rows))
+    print("imputed_mean share", *map(float, imputed(alike(rows))))
 
 
 main()

@@ -117,8 +117,8 @@ void DrawRobust(RunConfig* config) {
   config->policy.z_score = random.Uniform(0.8, 3);
   const bool alike = !config->rounds.buffered && config->rounds.weighting == Weighting::kUniform;
   if (config->downstream == DownstreamMode::kForward || !alike) return;
-  constexpr const char* kRules[] = {"mean", "median", "trimmed_mean", "majority_vote"};
-  config->aggregation.rule = kRules[random.Below(4)];
+  constexpr const char* kRules[] = {"mean", "median", "trimmed_mean", "majority_vote", "imputed_mean"};
+  config->aggregation.rule = kRules[random.Below(5)];
 }
 
 }  // namespace

@@ -1,0 +1,45 @@
+// The average of sparse updates in which silence is not taken for zero: what an update did not send at a coordinate is
+// imputed from those who did. Terse's own. The published code of SparseLoCo (Sarfi et al. 2025) averages over the
+// senders of a coordinate, which is this rule with full trust and without the bound.
+//
+// An update of density p leaves out 1 - p of its coordinates because others were larger, not because nothing is to be
+// done there. Where the clients learn the same, the average over all of them makes a coordinate that one of n sent
+// n times too slow. Where they learn different things, the step of one is not that of the others. Which of the two
+// holds is seen where several updates sent a coordinate. With m of n updates that sent coordinate j, the sum S_j of
+// their values and the sum Q_j of their squares:
+//
+//   agreement of a tensor = sum of S_j^2 - Q_j over sum of (m - 1) Q_j, over its j with m >= 2
+//                           (1: equal values; 0: signs by chance; below 0: opposite ones)
+//   A = mean of the agreements, each at least 0, over the tensors that have one
+//   trust = max(0, 2 A - 1): nothing is imputed while half of what is seen is chance
+//   step_j = S_j / n * min(4, 1 + trust * (n - m) / m)
+//
+// The least factor is the mean's, and the largest bounds what an update that is alone at a coordinate can do to it:
+// four times what it can with the mean.
+//
+//   one tensor; updates (2, -), (2, 8) -> agreement 1; steps (2, 8).  Updates (2, -), (-2, 8) -> agreement -1; (0, 4)
+#ifndef TERSE_COORDINATOR_AGGREGATION_IMPUTED_MEAN_H_
+#define TERSE_COORDINATOR_AGGREGATION_IMPUTED_MEAN_H_
+
+#include "absl/status/statusor.h"
+#include "coordinator/aggregation/aggregation_rule.h"
+
+namespace terse {
+
+// The contract is AggregationRule's. Reads the updates twice; O(elements sent). Memory: that of AggregateVotes, and 16
+// bytes a tensor. For clients that keep what they did not send (AggregationFacts::needs_residuals).
+class ImputedMeanRule : public AggregationRule {
+ public:
+  absl::string_view name() const override { return "imputed_mean"; }
+  absl::Status Aggregate(const Codec& codec, absl::Span<const absl::string_view> messages,
+                         absl::Span<const float> weights, absl::Span<float> step) const override;
+
+ private:
+  // A; 0 where no coordinate was sent twice. Overwrites `scratch`, which has the size of the step.
+  static absl::StatusOr<double> Agreement(const Codec& codec, absl::Span<const absl::string_view> messages,
+                                          absl::Span<float> scratch);
+};
+
+}  // namespace terse
+
+#endif  // TERSE_COORDINATOR_AGGREGATION_IMPUTED_MEAN_H_
