@@ -17,7 +17,7 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
-from plot_style import FAINT, FONT, INK, PAPER
+from plot_style import FONT, INK, PAPER, quiet
 
 FEWEST_BITS = 2
 METHODS = {"fix2": ("Fix (2-bit)", "#c8553d"), "fix4": ("Fix (4-bit)", "#e0a63b"), "fix8": ("Fix (8-bit)", "#5b7fb4"),
@@ -69,11 +69,7 @@ def draw(path, curves, width):
     bottom.set_yticks(range(FEWEST_BITS, 9, 2))
     bottom.set_xlabel("minutes", color=INK)
     for axes in (top, bottom):
-        axes.set_facecolor(PAPER)
-        axes.tick_params(colors=FAINT, labelcolor=INK, length=0)
-        axes.grid(color="#e4e6e3", linewidth=0.6)
-        for side in axes.spines.values():
-            side.set_visible(False)
+        quiet(axes)
     figure.tight_layout()
     figure.savefig(path.with_suffix(".svg"), facecolor=PAPER, metadata={"Date": None})
     figure.savefig(path.with_suffix(".png"), facecolor=PAPER, dpi=130)

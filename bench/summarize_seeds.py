@@ -9,7 +9,7 @@ row that a file does not have is left out of its mean; the last column says how 
 import json
 import sys
 
-FIGURES = (("perplexity", "perplexity", "%.3f", 1), ("training loss", "train_loss", "%.4f", 1),
+FIGURES = (("accuracy", "accuracy", "%.4f", 1), ("perplexity", "perplexity", "%.3f", 1), ("training loss", "train_loss", "%.4f", 1),
            ("up, payload, MB", "payload_bytes_up", "%.3f", 1e6), ("down", "payload_bytes_down", "%.3f", 1e6),
            ("bits up an element", "bits_an_element", "%.3f", 1))
 
@@ -34,11 +34,12 @@ def figure(rows, key, form, unit):
 
 
 def table(model, rows):
-    lines = [model, "", "| method | " + " | ".join(title for title, *_ in FIGURES) + " | seeds |", "|---" * (len(FIGURES) + 2) + "|"]
-    for (own, method), found in rows.items():
-        if own == model:
-            cells = [figure(found, *rest) for _, *rest in FIGURES]
-            lines.append(f"| {method} | " + " | ".join(cells) + f" | {len(found)} |")
+    own = {method: found for (of, method), found in rows.items() if of == model}
+    shown = [column for column in FIGURES if any(row.get(column[1]) is not None for found in own.values() for row in found)]
+    lines = [model, "", "| method | " + " | ".join(title for title, *_ in shown) + " | seeds |", "|---" * (len(shown) + 2) + "|"]
+    for method, found in own.items():
+        cells = [figure(found, *rest) for _, *rest in shown]
+        lines.append(f"| {method} | " + " | ".join(cells) + f" | {len(found)} |")
     return "\n".join(lines)
 
 

@@ -1,0 +1,108 @@
+"""Draws how fast short runs get on: accuracy or perplexity against rounds and against bytes, one row of pictures a model.
+
+    for seed in 1 2 3; do terse-bench paper early --data DIR --scale 0.1 --seed $seed; done
+    python3 bench/plot_early.py out/paper/early
+
+Lines are means over the seeds, with the smallest and the largest value as a band. Writes early.csv (one line for each
+evaluated round of each run), .svg and .png. Needs Debian's python3-matplotlib (deploy/packages.sh bench).
+"""
+
+import argparse
+import csv
+import pathlib
+import re
+
+import matplotlib
+
+matplotlib.use("Agg")
+import matplotlib.pyplot as plt
+
+from plot_style import FONT, INK, PAPER, quiet
+
+METHODS = {"dense": ("dense", "#8b9299"), "mean": ("SBC 1%, mean", "#c8553d"), "mean4": ("SBC 4%, mean", "#e0a63b"),
+           "imputed": ("SBC 1%, imputed mean", "#5b7fb4"), "imputed2": ("SBC 2%, imputed mean", "#2f8f6b")}
+MODELS = {"lenet5": "LeNet5, equal shards", "dirichlet": "LeNet5, Dirichlet 0.5", "two": "LeNet5, two classes a client",
+          "charlstm": "CharLSTM", "small": "transformer"}
+
+
+def read(folder):
+    """{(model, method): {seed: [(round, kilobytes up a client, metric), ...]}}, in the order of MODELS and METHODS."""
+    found = {}
+    for path in sorted(folder.glob("*-seed*/rounds.csv")):
+        model, method, seed = re.fullmatch(r"(\w+)-(\w+)-\d+-seed(\d+)", path.parent.name).groups()
+        points, sent = [], 0
+        with open(path, newline="") as file:
+            for row in csv.DictReader(file):
+                if row["state"] != "committed":
+                    continue
+                sent += int(row["payload_bytes_up"]) / int(row["updates"])
+                metric = row["perplexity"] or row["accuracy"]
+                if metric:
+                    points.append((int(row["id"]), sent / 1000, float(metric)))
+        found.setdefault((model, method), {})[int(seed)] = points
+    curves = {(model, method): found[model, method] for model in MODELS for method in METHODS if (model, method) in found}
+    if not curves:
+        raise SystemExit(f"{folder} has no MODEL-METHOD-*-seed*/rounds.csv; run: terse-bench paper early --data DIR")
+    return curves
+
+
+def write_csv(path, curves):
+    with open(path, "w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["model", "method", "seed", "round", "kilobytes_up", "metric"])
+        for (model, method), seeds in curves.items():
+            for seed, points in sorted(seeds.items()):
+                for number, sent, metric in points:
+                    writer.writerow([model, method, seed, number, f"{sent:.3f}", f"{metric:.6g}"])
+
+
+def draw_model(axes, model, curves):
+    rounds, kilobytes = axes
+    for method, (title, colour) in METHODS.items():
+        runs = list(curves.get((model, method), {}).values())
+        if not runs:
+            continue
+        for at, picture in ((0, rounds), (1, kilobytes)):
+            across = [sum(run[i][at] for run in runs) / len(runs) for i in range(min(map(len, runs)))]
+            values = [[run[i][2] for run in runs] for i in range(len(across))]
+            picture.plot(across, [sum(v) / len(v) for v in values], color=colour, label=title, linewidth=1.6)
+            picture.fill_between(across, [min(v) for v in values], [max(v) for v in values], color=colour, alpha=0.15,
+                                 linewidth=0)
+    kilobytes.set_xscale("log")
+    is_text = model in ("charlstm", "small")
+    for picture in axes:
+        quiet(picture)
+        if is_text:
+            picture.set_yscale("log")
+    rounds.set_ylabel(f"{MODELS[model]}\n{'perplexity' if is_text else 'accuracy'}", color=INK)
+
+
+def draw(path, curves):
+    plt.rcParams.update(FONT)
+    models = [model for model in MODELS if any(key[0] == model for key in curves)]
+    figure, grid = plt.subplots(len(models), 2, figsize=(9, 2.9 * len(models)), squeeze=False)
+    figure.patch.set_facecolor(PAPER)
+    for axes, model in zip(grid, models):
+        draw_model(axes, model, curves)
+    grid[0][0].legend(frameon=False, fontsize=8)
+    grid[-1][0].set_xlabel("rounds", color=INK)
+    grid[-1][1].set_xlabel("kB up a client", color=INK)
+    figure.tight_layout()
+    figure.savefig(path.with_suffix(".svg"), facecolor=PAPER, metadata={"Date": None})
+    figure.savefig(path.with_suffix(".png"), facecolor=PAPER, dpi=130)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("runs", type=pathlib.Path, help="folder of the runs: OUT/early")
+    parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("docs/images"))
+    options = parser.parse_args()
+    curves = read(options.runs)
+    path = options.out / "early.csv"
+    write_csv(path, curves)
+    draw(path, curves)
+    print(path.with_suffix(".svg"))
+
+
+if __name__ == "__main__":
+    main()
