@@ -1,4 +1,4 @@
-"""Draws how fast short runs get on: accuracy or perplexity against rounds and against bytes, one row of pictures a model.
+"""Draws how fast short runs get on: test error or perplexity against rounds and bytes, one row of pictures a model.
 
     for seed in 1 2 3; do terse-bench paper early --data DIR --scale 0.1 --seed $seed; done
     python3 bench/plot_early.py out/paper/early
@@ -26,7 +26,7 @@ MODELS = {"lenet5": "LeNet5, equal shards", "dirichlet": "LeNet5, Dirichlet 0.5"
 
 
 def read(folder):
-    """{(model, method): {seed: [(round, kilobytes up a client, metric), ...]}}, in the order of MODELS and METHODS."""
+    """{(model, method): {seed: [(round, kilobytes up a client, error or perplexity), ...]}}, in the order of MODELS and METHODS."""
     found = {}
     for path in sorted(folder.glob("*-seed*/rounds.csv")):
         model, method, seed = re.fullmatch(r"(\w+)-(\w+)-\d+-seed(\d+)", path.parent.name).groups()
@@ -36,9 +36,10 @@ def read(folder):
                 if row["state"] != "committed":
                     continue
                 sent += int(row["payload_bytes_up"]) / int(row["updates"])
-                metric = row["perplexity"] or row["accuracy"]
-                if metric:
-                    points.append((int(row["id"]), sent / 1000, float(metric)))
+                if row["perplexity"]:
+                    points.append((int(row["id"]), sent / 1000, float(row["perplexity"])))
+                elif row["accuracy"]:
+                    points.append((int(row["id"]), sent / 1000, 1 - float(row["accuracy"])))
         found.setdefault((model, method), {})[int(seed)] = points
     curves = {(model, method): found[model, method] for model in MODELS for method in METHODS if (model, method) in found}
     if not curves:
@@ -49,7 +50,7 @@ def read(folder):
 def write_csv(path, curves):
     with open(path, "w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["model", "method", "seed", "round", "kilobytes_up", "metric"])
+        writer.writerow(["model", "method", "seed", "round", "kilobytes_up", "error_or_perplexity"])
         for (model, method), seeds in curves.items():
             for seed, points in sorted(seeds.items()):
                 for number, sent, metric in points:
@@ -69,12 +70,11 @@ def draw_model(axes, model, curves):
             picture.fill_between(across, [min(v) for v in values], [max(v) for v in values], color=colour, alpha=0.15,
                                  linewidth=0)
     kilobytes.set_xscale("log")
-    is_text = model in ("charlstm", "small")
     for picture in axes:
         quiet(picture)
-        if is_text:
-            picture.set_yscale("log")
-    rounds.set_ylabel(f"{MODELS[model]}\n{'perplexity' if is_text else 'accuracy'}", color=INK)
+        picture.set_yscale("log")
+    name = "perplexity" if model in ("charlstm", "small") else "test error"
+    rounds.set_ylabel(f"{MODELS[model]}\n{name}", color=INK)
 
 
 def draw(path, curves):
