@@ -64,7 +64,7 @@ const std::vector<PaperTable>& PaperTables() {
   static const auto& tables = *new std::vector<PaperTable>{
       SbcTable2(),  SbcFigure3(),         McgqTable3(),   McgqTable4(),
       QsgdTables(), BidirectionalTable(), MqgradFigure(), DoubleQuantizationTable(),
-      JointTable(), SparseLoCoTable(), EarlyTable(),
+      JointTable(), SparseLoCoTable(),    EarlyTable(),
   };
   return tables;
 }
@@ -88,8 +88,8 @@ PaperRow MakePaperRow(const PaperTable& table, const PaperWorkload& workload, si
       workload.momentum ? row.method->optimizer_keys : "",
       Section("train.schedule", Scaled(workload.schedule, scale.scale)),
       Section("codec", row.method->codec + workload.codec_keys), Section("downstream", row.method->downstream),
-      Section("server", ServerKeys(workload, *row.method, method)),
-      Section("aggregation", row.method->aggregation), Section("control", ControlKeys(workload, *row.method, scale)),
+      Section("server", ServerKeys(workload, *row.method, method)), Section("aggregation", row.method->aggregation),
+      Section("control", ControlKeys(workload, *row.method, scale)),
       Section("limits", row.method->budget_share > 0 ? absl::StrCat("iterations = ", row.iterations, "\n") : ""),
       "\n[rounds]\ncount = ", row.rounds, "\nclients = ", workload.clients, "\n", workload.round_keys,
       "deadline_seconds = 31536000\nevaluate_every = ", std::max<int64_t>(1, row.rounds / 10),
