@@ -18,7 +18,7 @@ constexpr size_t kPemLine = 64;
 constexpr size_t kMaxSerialDigits = 40;
 
 std::string ReadGolden(absl::string_view name) {
-  std::ifstream file(InSource("tests/golden/" + name));
+  std::ifstream file(InSource(absl::StrCat("tests/golden/", name)));
   Require(file.good(), "the golden files are where they were when this was built");
   return std::string(std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>());
 }
