@@ -16,6 +16,7 @@ import matplotlib
 
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
+from matplotlib.ticker import LogLocator, NullLocator
 
 from plot_style import FONT, INK, PAPER, quiet
 
@@ -70,9 +71,13 @@ def draw_model(axes, model, curves):
             picture.fill_between(across, [min(v) for v in values], [max(v) for v in values], color=colour, alpha=0.15,
                                  linewidth=0)
     kilobytes.set_xscale("log")
+    kilobytes.xaxis.set_major_formatter("{x:g}")
     for picture in axes:
         quiet(picture)
         picture.set_yscale("log")
+        picture.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+        picture.yaxis.set_major_formatter("{x:g}")
+        picture.yaxis.set_minor_locator(NullLocator())
     name = "perplexity" if model in ("charlstm", "small") else "test error"
     rounds.set_ylabel(f"{MODELS[model]}\n{name}", color=INK)
 
