@@ -15,7 +15,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from matplotlib.ticker import FuncFormatter
 
-from plot_style import FAINT, FONT, INK, PAPER
+from plot_style import FAINT, FONT, INK, PAPER, save
 
 GRID = "#e4e5e2"
 
@@ -156,9 +156,7 @@ def main():
                 "work; higher is better. Feedback brings later what one message loses.", fontsize=10, color=FAINT)
     legend(figure, labels)
     options.out.mkdir(parents=True, exist_ok=True)
-    for suffix in ("svg", "png"):
-        figure.savefig(options.out / f"distortion.{suffix}", dpi=130, facecolor=PAPER,
-                       metadata={"Date": None} if suffix == "svg" else None)
+    save(figure, options.out / "distortion")
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ import matplotlib
 matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 
-from plot_style import FONT, INK, PAPER, quiet
+from plot_style import FONT, INK, PAPER, quiet, save
 
 FEWEST_BITS = 2
 METHODS = {"fix2": ("Fix (2-bit)", "#c8553d"), "fix4": ("Fix (4-bit)", "#e0a63b"), "fix8": ("Fix (8-bit)", "#5b7fb4"),
@@ -71,8 +71,7 @@ def draw(path, curves, width):
     for axes in (top, bottom):
         quiet(axes)
     figure.tight_layout()
-    figure.savefig(path.with_suffix(".svg"), facecolor=PAPER, metadata={"Date": None})
-    figure.savefig(path.with_suffix(".png"), facecolor=PAPER, dpi=130)
+    save(figure, path)
 
 
 def print_times(curves, width):

@@ -19,7 +19,7 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from matplotlib.colors import LinearSegmentedColormap, LogNorm
 
-from plot_style import FAINT, FONT, INK, PAPER
+from plot_style import FAINT, FONT, INK, PAPER, save
 
 COLUMNS = ["local_steps", "density", "accuracy", "perplexity", "compression_payload", "compression_wire"]
 
@@ -85,8 +85,7 @@ def draw(path, model, rows):
     axes.set_title(f"{model}: {name} after {iterations:,} iterations and compression on the wire", fontsize=11,
                    color=INK, pad=12)
     figure.tight_layout()
-    figure.savefig(path.with_suffix(".svg"), facecolor=PAPER, metadata={"Date": None})
-    figure.savefig(path.with_suffix(".png"), facecolor=PAPER, dpi=130)
+    save(figure, path)
 
 
 def main():
