@@ -34,7 +34,7 @@ std::vector<Element> ElementsOf(const Round& round) {
 // Updates that stand for one client each, as most do, are not weighed: so a bundle counts, bit for bit, as its updates
 // would without the relay.
 bool WeighsCohorts(const EngineState& run, absl::Span<const Element> elements) {
-  if (!FactsOf(run.config->aggregation.rule).is_average) return false;
+  if (!FactsOf(run.config->aggregation.rule).takes_weights) return false;
   return absl::c_any_of(elements, [](const Element& one) { return one.update.cohort.clients > 1; });
 }
 

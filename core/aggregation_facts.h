@@ -16,8 +16,10 @@ struct AggregationFacts {
   // (AggregationSpec::byzantine): Blanchard et al. 2017 and El Mhamdi et al. 2018 say what theirs need.
   int64_t least = 1;
   int64_t least_for_each = 0;
-  // Whether the step is the average of the updates, which may have weights; all other rules count updates alike.
+  // Whether the step is the average of the updates.
   bool is_average = false;
+  // Whether updates may have weights; the other rules count them alike.
+  bool takes_weights = false;
   // Whether it can make something of a model's buffers, whose values are no directions.
   bool takes_buffers = true;
   // Whether it counts on clients to keep what they did not send.
@@ -26,14 +28,15 @@ struct AggregationFacts {
 
 // One row a rule, in the order of AggregationRuleNames (coordinator/aggregation/aggregation_table.h).
 inline constexpr AggregationFacts kAggregationFacts[] = {
-    {"mean", 1, 0, /*is_average=*/true},
+    {"mean", 1, 0, /*is_average=*/true, /*takes_weights=*/true},
     {"median"},
     {"trimmed_mean"},
     {"krum", 3, 2},
     {"multi_krum", 3, 2},
     {"bulyan", 3, 4},
-    {"majority_vote", 1, 0, /*is_average=*/false, /*takes_buffers=*/false},
-    {"imputed_mean", 1, 0, /*is_average=*/false, /*takes_buffers=*/true, /*needs_residuals=*/true},
+    {"majority_vote", 1, 0, /*is_average=*/false, /*takes_weights=*/false, /*takes_buffers=*/false},
+    {"imputed_mean", 1, 0, /*is_average=*/false, /*takes_weights=*/true, /*takes_buffers=*/true,
+     /*needs_residuals=*/true},
 };
 
 // The row of a rule; for a name that has none, one that allows most.

@@ -17,7 +17,8 @@ void CheckRule(const v1::RunConfig& config, ConfigViolations* violations) {
        "use 'auto', 'dense' or a codec"},
       {"rounds.mode", config.rounds().mode() != "buffered",
        "counts all updates alike, and rounds.mode = 'buffered' weighs them by their staleness; use 'synchronous'"},
-      {"rounds.weighting", config.rounds().weighting() != "samples",
+      {"rounds.weighting",
+       FactsOf(config.aggregation().rule()).takes_weights || config.rounds().weighting() != "samples",
        "counts all updates alike, and rounds.weighting = 'samples' believes what a client says about itself; use "
        "'uniform'"},
       {"server.optimizer", config.server().epoch_length() == 0,

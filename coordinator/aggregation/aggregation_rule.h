@@ -22,9 +22,10 @@ class AggregationRule {
   virtual absl::string_view name() const = 0;
 
   // Overwrites `step`, which has layout().size() elements of the codec. `messages` are validated, in the order of their
-  // clients. `weights` are those of AverageUpdates (compression/aggregate.h); only the mean takes any. INVALID_ARGUMENT
-  // for fewer messages than the rule needs (LeastUpdates, core/aggregation_facts.h), for sizes that do not fit, for a
-  // message that does not decode, and for sums that overflow; `step` is unspecified then.
+  // clients. `weights` are those of AverageUpdates (compression/aggregate.h), for rules that take any (FactsOf,
+  // core/aggregation_facts.h). INVALID_ARGUMENT for fewer messages than the rule needs (LeastUpdates, in the same
+  // place), for sizes that do not fit, for a message that does not decode, and for sums that overflow; `step` is
+  // unspecified then.
   virtual absl::Status Aggregate(const Codec& codec, absl::Span<const absl::string_view> messages,
                                  absl::Span<const float> weights, absl::Span<float> step) const = 0;
 };

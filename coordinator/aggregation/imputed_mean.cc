@@ -1,9 +1,11 @@
 #include "coordinator/aggregation/imputed_mean.h"
 
 #include <algorithm>
+#include <numeric>
 #include <vector>
 
 #include "coordinator/aggregation/tensor_walk.h"
+#include "coordinator/aggregation/update_blocks.h"
 #include "coordinator/aggregation/votes.h"
 #include "core/status.h"
 
@@ -14,61 +16,96 @@ constexpr double kLargestFactor = 4;
 
 // What the votes of some coordinates say about each other.
 struct Pairs {
-  double products = 0;  // of the votes of a coordinate with each other, every pair twice
+  double products = 0;  // of the weighted votes of every two updates at a coordinate, twice
   double most = 0;      // what that would be if they were equal
 };
 
-double Sum(absl::Span<const float> votes) {
-  double sum = 0;
-  for (float vote : votes) sum += static_cast<double>(vote);
-  return sum;
-}
-
-void Compare(absl::Span<const float> votes, Pairs* pairs) {
-  double squares = 0;
-  for (float vote : votes) squares += static_cast<double>(vote) * static_cast<double>(vote);
-  const double sum = Sum(votes);
-  pairs->products += sum * sum - squares;
-  pairs->most += static_cast<double>(votes.size() - 1) * squares;
-}
-
-double MeanAgreement(absl::Span<const Pairs> tensors) {
-  double sum = 0;
-  int64_t count = 0;
-  for (const Pairs& pairs : tensors) {
-    if (pairs.most <= 0) continue;
-    sum += std::max(0.0, pairs.products / pairs.most);
-    ++count;
+// The sums of a round's updates, and how far the updates agree.
+class Tally {
+ public:
+  // The step has an element for each of the layout, which must outlive it as the step must.
+  Tally(const Layout* layout, absl::Span<float> step)
+      : layout_(*layout), walk_(layout), step_(step), senders_(step.size()), pairs_(layout->tensors().size()) {
+    std::fill(step_.begin(), step_.end(), 0.0f);
   }
-  return count == 0 ? 0 : sum / static_cast<double>(count);
-}
+
+  // Blocks come in the order of the model. Without weights, each update has 1.
+  void Add(const UpdateBlocks& block, absl::Span<const float> weights) {
+    squares_.assign(block.size(), 0);
+    for (size_t i = 0; i < block.parts().size(); ++i) {
+      AddPart(block.parts()[i], block.begin(), weights.empty() ? 1.0f : weights[i]);
+    }
+  }
+
+  // A of the header; 0 where no coordinate was sent twice.
+  double Agreement() const {
+    double sum = 0;
+    int64_t count = 0;
+    for (const Pairs& pairs : pairs_) {
+      if (pairs.most <= 0) continue;
+      sum += std::max(0.0, pairs.products / pairs.most);
+      ++count;
+    }
+    return count == 0 ? 0 : sum / static_cast<double>(count);
+  }
+
+  // Makes the step of the sums. `scale` is that of AverageUpdates, and `all` the weight of all updates.
+  void Impute(double all, float scale) {
+    const double trust = std::clamp(2 * Agreement() - 1, 0.0, 1.0);
+    for (size_t j = 0; j < step_.size(); ++j) {
+      const double senders = senders_[j];
+      if (senders <= 0) continue;
+      const double factor = std::min(kLargestFactor, 1 + trust * (all - senders) / senders);
+      step_[j] = static_cast<float>(static_cast<double>(step_[j] * scale) * factor);
+    }
+  }
+
+ private:
+  void AddPart(const UpdatePart& part, int64_t begin, float weight) {
+    TensorWalk walk = walk_;
+    for (size_t i = 0; i < part.positions.size(); ++i) {
+      const int64_t position = begin + part.positions[i];
+      const double value = part.values[i];
+      const double others = senders_[position];
+      double& squares = squares_[part.positions[i]];
+      if (others > 0 && position < layout_.parameters()) {
+        Pairs& pairs = pairs_[walk.At(position)];
+        pairs.products += 2 * weight * value * static_cast<double>(step_[position]);
+        pairs.most += weight * (squares + value * value * others);
+      }
+      squares += weight * value * value;
+      senders_[position] += weight;
+      step_[position] += weight * part.values[i];
+    }
+  }
+
+  const Layout& layout_;
+  const TensorWalk walk_;
+  const absl::Span<float> step_;
+  std::vector<float> senders_;   // W_j
+  std::vector<double> squares_;  // of a block: w_i v_ij^2, summed
+  std::vector<Pairs> pairs_;     // of each tensor
+};
 
 }  // namespace
-
-absl::StatusOr<double> ImputedMeanRule::Agreement(const Codec& codec, absl::Span<const absl::string_view> messages,
-                                                  absl::Span<float> scratch) {
-  std::vector<Pairs> tensors(codec.layout().tensors().size());
-  TensorWalk walk(&codec.layout());
-  const auto compare = [&](int64_t position, absl::Span<float> votes) {
-    if (votes.size() > 1 && position < codec.layout().parameters()) Compare(votes, &tensors[walk.At(position)]);
-    return 0.0f;
-  };
-  TERSE_RETURN_IF_ERROR(AggregateVotes(codec, messages, AbsentVotes::kSkip, compare, scratch));
-  return MeanAgreement(tensors);
-}
 
 absl::Status ImputedMeanRule::Aggregate(const Codec& codec, absl::Span<const absl::string_view> messages,
                                         absl::Span<const float> weights, absl::Span<float> step) const {
   TERSE_RETURN_IF_ERROR(CheckRound(name(), codec, messages, weights, /*byzantine=*/0, step));
-  TERSE_ASSIGN_OR_RETURN(const double agreement, Agreement(codec, messages, step));
-  const double trust = std::clamp(2 * agreement - 1, 0.0, 1.0);
-  const auto updates = static_cast<double>(messages.size());
-  const auto impute = [&](int64_t, absl::Span<float> votes) {
-    const auto senders = static_cast<double>(votes.size());
-    const double factor = std::min(kLargestFactor, 1 + trust * (updates - senders) / senders);
-    return static_cast<float>(Sum(votes) / updates * factor);
-  };
-  return AggregateVotes(codec, messages, AbsentVotes::kSkip, impute, step);
+  TERSE_ASSIGN_OR_RETURN(UpdateBlocks blocks, UpdateBlocks::Open(codec, messages, codec.layout().size()));
+  Tally tally(&codec.layout(), step);
+  while (true) {
+    TERSE_ASSIGN_OR_RETURN(const bool more, blocks.Next());
+    if (!more) break;
+    tally.Add(blocks, weights);
+  }
+  const auto updates = static_cast<float>(messages.size());
+  if (weights.empty()) {
+    tally.Impute(updates, 1 / updates);
+  } else {
+    tally.Impute(std::accumulate(weights.begin(), weights.end(), 0.0), 1);
+  }
+  return absl::OkStatus();
 }
 
 }  // namespace terse

@@ -72,8 +72,11 @@ absl::Status CheckRound(absl::string_view rule, const Codec& codec, absl::Span<c
                                                    " updates with these settings, and the round has ",
                                                    messages.size()));
   }
-  if (!weights.empty()) {
+  if (!weights.empty() && !FactsOf(rule).takes_weights) {
     return absl::InvalidArgumentError(absl::StrCat("aggregation.rule = '", rule, "' counts all updates alike"));
+  }
+  if (!weights.empty() && weights.size() != messages.size()) {
+    return absl::InvalidArgumentError(absl::StrCat(weights.size(), " weights for ", messages.size(), " updates"));
   }
   if (!FactsOf(rule).takes_buffers && codec.layout().parameters() != codec.layout().size()) {
     return absl::InvalidArgumentError(absl::StrCat("aggregation.rule = '", rule, "' cannot vote on a model's buffers"));

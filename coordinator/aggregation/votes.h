@@ -29,9 +29,9 @@ using CombineVotes = absl::FunctionRef<float(int64_t position, absl::Span<float>
 absl::Status AggregateVotes(const Codec& codec, absl::Span<const absl::string_view> messages, AbsentVotes absent,
                             CombineVotes combine, absl::Span<float> step);
 
-// Checks what a rule other than the mean was given: INVALID_ARGUMENT for weights, for fewer messages than it needs with
-// so many that may be hostile, for buffers that it cannot take (core/aggregation_facts.h), and for a step of another
-// size.
+// Checks what a rule other than the mean was given: INVALID_ARGUMENT for weights or buffers that it does not take
+// (core/aggregation_facts.h), for weights that are not one an update, for fewer messages than it needs with so many
+// that may be hostile, and for a step of another size.
 absl::Status CheckRound(absl::string_view rule, const Codec& codec, absl::Span<const absl::string_view> messages,
                         absl::Span<const float> weights, int64_t byzantine, absl::Span<const float> step);
 

@@ -166,6 +166,28 @@ TEST(ImputedMean, GivesOneUpdateAtMostFourTimesItsShare) {
   EXPECT_THAT(step, ElementsAre(1, 5, 4));
 }
 
+TEST(ImputedMean, IsTheMeanWhereUpdatesDisagree) {
+  std::vector<Vector> updates = RandomUpdates(7, 100, 5);
+  const std::vector<float> weights = {0.1f, 0.2f, 0.1f, 0.05f, 0.25f, 0.2f, 0.1f};
+  const Updates round(TwoTensors(40, 60), updates);
+  EXPECT_EQ(*round.Aggregate(RuleOf("imputed_mean")), *round.Aggregate(RuleOf("mean")));
+  EXPECT_EQ(*round.Aggregate(RuleOf("imputed_mean"), weights), *round.Aggregate(RuleOf("mean"), weights));
+}
+
+TEST(ImputedMean, CountsAnUpdateByItsWeight) {
+  // The last coordinate was sent by a quarter of all weight, and by one third of the updates.
+  const Updates round(*Layout::Create({{"a", {2}}}), {{2, 0}, {2, 0}, {2, 8}});
+  const std::vector<float> weights = {0.25f, 0.5f, 0.25f};
+  EXPECT_THAT(*round.Aggregate(RuleOf("imputed_mean"), weights), ElementsAre(2, 8));
+  // 2 * (0.5 * 0.25 * 2 * 1 * 2) / (0.5 * 0.25 * 2 * (1 + 4)) = 0.8 for both pairs; trust = 0.6.
+  const Updates other(*Layout::Create({{"a", {2}}}), {{1, 0}, {0, 0}, {2, 8}});
+  const Vector step = *other.Aggregate(RuleOf("imputed_mean"), weights);
+  EXPECT_FLOAT_EQ(step[0], 0.75f * (1 + 0.6f));
+  EXPECT_FLOAT_EQ(step[1], 2 * (1 + 0.6f * 3));
+  EXPECT_THAT(std::string(round.Aggregate(RuleOf("imputed_mean"), {0.5f}).status().message()),
+              HasSubstr("1 weights for 3 updates"));
+}
+
 // Nine updates, of which first one sent the coordinate, then three.
 TEST(Aggregation, WhatACoordinateCountsAsThatWasNotSent) {
   const std::vector<float> alone = {0, 0, 0, 8, 0, 0, 0, 0, 0}, three = {6, 0, 0, 7, 0, 0, 0, 0, 9};
@@ -368,12 +390,12 @@ TEST(Aggregation, TooFewUpdatesAreNoRound) {
   EXPECT_EQ(LeastUpdates(RuleOf("bulyan")), 11);
 }
 
-TEST(Aggregation, OnlyTheMeanTakesWeights) {
+TEST(Aggregation, WeightsAreForTheRulesThatTakeThem) {
   const std::vector<Vector> updates = RandomUpdates(11, 10, 1);
   const std::vector<float> weights(11, 1.0f / 11);
   for (const AggregationSpec& spec : AllSpecs()) {
     const auto step = Updates(TwoTensors(4, 6), updates).Aggregate(spec, weights);
-    if (FactsOf(spec.rule).is_average) {
+    if (FactsOf(spec.rule).takes_weights) {
       EXPECT_TRUE(step.ok());
     } else {
       EXPECT_THAT(std::string(step.status().message()), HasSubstr("counts all updates alike")) << RuleText(spec);

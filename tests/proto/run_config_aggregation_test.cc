@@ -82,6 +82,10 @@ TEST(RunConfigAggregation, RulesCountAllUpdatesAlike) {
               HasSubstr("believes what a client says about itself; use 'uniform'"));
   EXPECT_THAT(RobustError("clients = 11", "clients = 11\nmode = 'buffered'\nbuffer = 11"),
               HasSubstr("weighs them by their staleness; use 'synchronous'"));
+  EXPECT_TRUE(ParseRunConfig(absl::StrReplaceAll(kRobust, {{"clients = 11", "clients = 11\nweighting = 'samples'"},
+                                                           {"'multi_krum'", "'imputed_mean'"}}),
+                             "x")
+                  .ok());
 }
 
 TEST(RunConfigAggregation, EveryRoundMustBeLargeEnough) {
