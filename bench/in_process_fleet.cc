@@ -77,6 +77,7 @@ absl::Status InProcessFleet::Train(Client* client) {
 absl::StatusOr<std::string> InProcessFleet::Compress(int64_t index) {
   Client& client = clients_[index];
   const CodecKey key = {run_.seed, static_cast<uint64_t>(round_), static_cast<uint64_t>(index)};
+  client.feedback->Observe(weights_, client.delta);
   TERSE_ASSIGN_OR_RETURN(std::string message, client.feedback->Compress(&client.delta, key));
   TERSE_ASSIGN_OR_RETURN(const auto positions, codec_->SentPositions(message));
   if (positions.has_value()) client.trainer->MaskMomentum(*positions);

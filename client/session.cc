@@ -79,6 +79,7 @@ absl::optional<absl::Status> ClientSession::Take(OutboundLink* link, const FromS
 void ClientSession::Rest() {
   if (!work_.has_value()) return;
   work_->trainer = nullptr;
+  if (work_->feedback != nullptr && work_->feedback->observes()) work_->resting = std::move(work_->feedback);
   work_->feedback = nullptr;
   work_->scratch = std::vector<float>();
 }
@@ -230,7 +231,12 @@ absl::Status ClientSession::Equip(absl::string_view module, Work* work) const {
     TERSE_ASSIGN_OR_RETURN(work->codec, MakeUpdateCodec(config, work->trainer->layout()));
     TERSE_ASSIGN_OR_RETURN(work->downstream_codec, MakeDownstreamCodec(config, work->trainer->layout()));
   }
-  TERSE_ASSIGN_OR_RETURN(work->feedback, MakeFeedback(config.codec, work->codec.get()));
+  if (work->resting != nullptr) {
+    work->feedback = std::move(work->resting);
+    work->feedback->Reset();
+  } else {
+    TERSE_ASSIGN_OR_RETURN(work->feedback, MakeFeedback(config.codec, work->codec.get()));
+  }
   TERSE_RETURN_IF_ERROR(LoadState(module, work));
   if (!work->feedback->pending()) work->residual_norm = work->feedback->Norm();
   return absl::OkStatus();

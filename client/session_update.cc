@@ -73,6 +73,7 @@ absl::Status ClientSession::TrainAndSeal(OutboundLink* link, const Assignment& a
   if (!result.message.empty()) return SealUpdate(assignment, result.message, train_us, result);
   const CodecKey key = {work_->config->seed, static_cast<uint64_t>(assignment.round),
                         static_cast<uint64_t>(work_->client_index)};
+  work_->feedback->Observe(work_->model.weights(), work_->scratch);
   TERSE_ASSIGN_OR_RETURN(std::string message, work_->feedback->Compress(&work_->scratch, key, assignment.choice));
   if (work_->config->train.optimizer.momentum_masking) {
     TERSE_ASSIGN_OR_RETURN(const auto positions, work_->codec->SentPositions(message));

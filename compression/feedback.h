@@ -41,6 +41,13 @@ class Feedback {
   // The row of the feedback table.
   virtual absl::string_view name() const = 0;
 
+  // Whether Observe is of use. Without it, such a feedback cannot do what it is for.
+  virtual bool observes() const { return false; }
+
+  // Tells what the next Compress is given as delta, and the weights from which it was trained, each of layout().size()
+  // elements. Looks at parameters only.
+  virtual void Observe(absl::Span<const float> /*weights*/, absl::Span<const float> /*delta*/) {}
+
   // Encodes with `key` and the codec of `choice` (EncodeOptions). *delta has layout().size() elements; afterwards it
   // has as many unspecified ones: its memory is exchanged with the state's, so that nothing is copied.
   // FAILED_PRECONDITION while an update is pending; INVALID_ARGUMENT from the codec, in which case the state is as it
@@ -95,6 +102,8 @@ class Feedback {
   // vectors. After an error dense_ must be as before. The default, for a state of one vector: decay * dense + delta, in
   // float32.
   virtual absl::StatusOr<std::string> Accumulate(std::vector<float>* delta, const EncodeOptions& options);
+  // For the default of Accumulate; 0 <= decay <= 1.
+  void set_decay(double decay) { decay_ = static_cast<float>(decay); }
 
   // Takes out of dense_ what an applied message carried of the parameters; what it leaves for buffers is dropped.
   // Deterministic: Restore repeats it. An error only for a message that does not decode.
@@ -117,7 +126,7 @@ class Feedback {
   absl::Status TakeOut(absl::string_view message);
 
   const Codec* const codec_;
-  const float decay_;
+  float decay_;
   const std::unique_ptr<RateSchedule> schedule_;
   const std::unique_ptr<EncodeScratch> scratch_;
   std::vector<float> latest_;  // kept for codecs that use it

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "compression/accumulation.h"
+#include "compression/adaptive_decay.h"
 #include "compression/codec_table.h"
 #include "compression/dynamic_sampling.h"
 #include "compression/error_feedback.h"
@@ -21,6 +22,10 @@ using Schedule = std::unique_ptr<RateSchedule>;
 
 std::unique_ptr<Feedback> NewErrorFeedback(const CodecSpec& spec, const Codec* codec, Schedule schedule) {
   return std::make_unique<ErrorFeedback>(codec, spec.decay, std::move(schedule));
+}
+
+std::unique_ptr<Feedback> NewAdaptiveDecay(const CodecSpec&, const Codec* codec, Schedule schedule) {
+  return std::make_unique<AdaptiveDecay>(codec, std::move(schedule));
 }
 
 std::unique_ptr<Feedback> NewMomentum(const CodecSpec& spec, const Codec* codec, Schedule schedule) {
@@ -49,8 +54,13 @@ struct Row {
 };
 
 constexpr Row kFeedbacks[] = {
-    {"error_feedback", NewErrorFeedback}, {"momentum", NewMomentum}, {"momentum_correction", NewMomentumCorrection},
-    {"accumulation", NewAccumulation},    {"none", NewNone},         {"discard", NewDiscard},
+    {"error_feedback", NewErrorFeedback},
+    {"adaptive_decay", NewAdaptiveDecay},
+    {"momentum", NewMomentum},
+    {"momentum_correction", NewMomentumCorrection},
+    {"accumulation", NewAccumulation},
+    {"none", NewNone},
+    {"discard", NewDiscard},
 };
 
 // The schedule that the settings ask for, or null.

@@ -145,6 +145,12 @@ class Memory {
  public:
   explicit Memory(SharedCoder coder) : coder_(std::move(coder)) {
     feedback_ = ValueOrRaise(MakeFeedback(coder_->spec(), &coder_->codec()));
+    if (feedback_->observes()) {
+      RaiseIfError(absl::InvalidArgumentError(
+          absl::StrCat("codec.feedback = '", feedback_->name(),
+                       "' observes the weights that updates are trained from, which only a client of a fleet has; "
+                       "use 'error_feedback' with a decay")));
+    }
   }
 
   nb::bytes Compress(const nb::sequence& update, const Key& key) {

@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/session.h"
 #include "client/shared_models.h"
+#include "compression/adaptive_decay.h"
 #include "compression/aggregate.h"
 #include "compression/downstream.h"
 #include "compression/run_codecs.h"
@@ -33,11 +34,27 @@ struct Client {
   std::string log;
 };
 
-class RestingSession : public ::testing::TestWithParam<bool> {
+// The state that a session keeps in memory at rest, because it is nowhere else.
+enum class Keeps { kNothing, kHistory, kObservations };
+
+// Training that takes a fifth of the weights back.
+class FadingTrainer : public GridTrainer {
+ public:
+  using GridTrainer::GridTrainer;
+  absl::StatusOr<TrainResult> Train(absl::Span<const float> weights, const LocalPlan& plan,
+                                    const std::function<bool()>& keep_going, absl::Span<float> delta) override {
+    absl::StatusOr<TrainResult> result = GridTrainer::Train(weights, plan, keep_going, delta);
+    for (size_t i = 0; i < delta.size(); ++i) delta[i] -= 0.2f * weights[i];
+    return result;
+  }
+};
+
+class RestingSession : public ::testing::TestWithParam<Keeps> {
  protected:
   RestingSession() {
     RunConfig config = GridRunConfig(2, 10);
-    if (GetParam()) config.codec.positions = std::string(kSharedPositions);
+    if (is_packed()) config.codec.positions = std::string(kSharedPositions);
+    if (GetParam() == Keeps::kObservations) config.codec.feedback = "adaptive_decay";
     config_ = std::make_shared<const RunConfig>(config);
     codec_ = *MakeUpdateCodec(config, GridLayout());
     weights_ = GridInitialWeights();
@@ -52,7 +69,7 @@ class RestingSession : public ::testing::TestWithParam<bool> {
     options.make_trainer = [client](const RunConfig&, const Shard& shard,
                                     absl::string_view) -> absl::StatusOr<std::unique_ptr<LocalTrainer>> {
       ++client->trainers;
-      return std::make_unique<GridTrainer>(shard.index, GridLayout(), /*starts=*/true);
+      return std::make_unique<FadingTrainer>(shard.index, GridLayout(), /*starts=*/true);
     };
     options.clock = &clock_;
     options.keep_going = [] { return true; };
@@ -85,18 +102,20 @@ class RestingSession : public ::testing::TestWithParam<bool> {
     }
     return updates.back();
   }
-  // One round, whose update is applied or not; a message of the client's own is the downstream one.
+  bool is_packed() const { return GetParam() == Keeps::kHistory; }
+
+  // One round, whose update is applied or not; it and that of a client that is not here move the model.
   void Round(int64_t round, bool applied) {
-    Say(Assignment{round, version_, config_->train.local_steps, 0, absl::nullopt, /*packed=*/GetParam()});
+    Say(Assignment{round, version_, config_->train.local_steps, 0, absl::nullopt, is_packed()});
     const Update update = NewestUpdate();
     Say(Verdict{applied ? Outcome::kApplied : Outcome::kNotApplied, update.update_id, update.update_id, ""});
-    Move(update.message);
+    Move(update.message, *codec_->Encode(GridDelta(7, round)));
   }
-  void Move(const std::string& update) {
+  void Move(const std::string& update, const std::string& other) {
     std::vector<float> average(weights_.size());
-    ASSERT_EQ(AverageUpdates(*codec_, {update}, {}, 1, absl::MakeSpan(average)), absl::OkStatus());
+    ASSERT_EQ(AverageUpdates(*codec_, {update, other}, {}, 1, absl::MakeSpan(average)), absl::OkStatus());
     auto message =
-        std::make_shared<const std::string>(BuildDownstream(DownstreamMode::kForward, {update}, {}, average));
+        std::make_shared<const std::string>(BuildDownstream(DownstreamMode::kForward, {update, other}, {}, average));
     std::vector<float> scratch;
     ASSERT_EQ(ApplyDownstream(*codec_, *message, &scratch, absl::MakeSpan(weights_)), absl::OkStatus());
     Say(Downstream{++version_, HashWeights(weights_), message});
@@ -126,6 +145,29 @@ TEST_P(RestingSession, SaysWhatAnotherSays) {
   EXPECT_GT(resting_.trainers, 6) << "it never rested";
 }
 
+class ObservingSession : public RestingSession {};
+
+TEST_P(ObservingSession, TellsItsFeedbackWhatIsTrained) {
+  Welcome welcome{HashBytes("run"), config_, 1, absl::nullopt, 0};
+  welcome.start_hash = HashWeights(weights_);
+  Say(welcome);
+  FadingTrainer trainer(1);
+  AdaptiveDecay expected(codec_.get());
+  for (int64_t round = 1; round <= 6; ++round) {
+    std::vector<float> delta(weights_.size());
+    ASSERT_TRUE(trainer
+                    .Train(
+                        weights_, {}, [] { return true; }, absl::MakeSpan(delta))
+                    .ok());
+    expected.Observe(weights_, delta);
+    const std::string message = *expected.Compress(&delta, {config_->seed, static_cast<uint64_t>(round), 1});
+    ASSERT_TRUE(expected.Settle(/*applied=*/true).ok());
+    Round(round, /*applied=*/true);
+    EXPECT_EQ(NewestUpdate().message, message) << round;
+  }
+  EXPECT_GT(expected.repeated(), 0.01) << "so that the residual fades";
+}
+
 TEST_P(RestingSession, WeightsAreHeldOnce) {
   Welcome welcome{HashBytes("run"), config_, 1, absl::nullopt, 0};
   welcome.start_hash = HashWeights(weights_);
@@ -151,8 +193,14 @@ TEST_P(RestingSession, AnotherHashIsFoundOut) {
   EXPECT_EQ(resting_.link.Said<Ready>().back().version, absl::nullopt);
 }
 
-INSTANTIATE_TEST_SUITE_P(Positions, RestingSession, ::testing::Bool(),
-                         [](const auto& info) { return info.param ? "shared" : "own"; });
+INSTANTIATE_TEST_SUITE_P(Observations, ObservingSession, ::testing::Values(Keeps::kObservations));
+INSTANTIATE_TEST_SUITE_P(Keeping, RestingSession,
+                         ::testing::Values(Keeps::kNothing, Keeps::kHistory, Keeps::kObservations),
+                         [](const auto& info) {
+                           return info.param == Keeps::kNothing   ? "nothing"
+                                  : info.param == Keeps::kHistory ? "history"
+                                                                  : "observations";
+                         });
 
 }  // namespace
 }  // namespace terse
