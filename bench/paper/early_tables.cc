@@ -10,24 +10,44 @@
 namespace terse {
 namespace {
 
-// The delay of all rows, so that they differ in what a round sends and in what is made of it.
-constexpr int64_t kSteps = 10;
+// The delays of all rows of a table, so that they differ in what a round sends and in what is made of it.
+constexpr int64_t kFewSteps = 10;
+constexpr int64_t kManySteps = 100;
 
-PaperMethod Sbc(const std::string& name, const std::string& title, const std::string& density,
-                const std::string& rule) {
-  PaperMethod method = {name,   title, "", absl::StrCat("name = 'sbc'\ndensity = ", density, "\ndownstream = 'auto'\n"),
-                        kSteps, 50};
+constexpr char kWhole[] = "feedback = 'error_feedback'\n";
+constexpr char kHalf[] = "feedback = 'error_feedback'\ndecay = 0.5\n";
+constexpr char kAdaptive[] = "feedback = 'adaptive_decay'\n";
+
+PaperMethod Dense(int64_t steps) { return {"dense", "Dense", "", kDenseRun, steps, 50}; }
+
+PaperMethod Sbc(const std::string& name, const std::string& title, int64_t steps, const std::string& density,
+                const std::string& feedback, const std::string& rule) {
+  PaperMethod method = {name,  title,
+                        "",    absl::StrCat("name = 'sbc'\ndensity = ", density, "\ndownstream = 'auto'\n", feedback),
+                        steps, 50};
   method.aggregation = absl::StrCat("rule = '", rule, "'\n");
   return method;
 }
 
 std::vector<PaperMethod> EarlyMethods() {
   return {
-      {"dense", "Dense", "", kDenseRun, kSteps, 50},
-      Sbc("mean", "SBC, p = 0.01, mean", "0.01", "mean"),
-      Sbc("imputed", "SBC, p = 0.01, imputed mean", "0.01", "imputed_mean"),
-      Sbc("imputed2", "SBC, p = 0.02, imputed mean", "0.02", "imputed_mean"),
-      Sbc("mean4", "SBC, p = 0.04, mean", "0.04", "mean"),
+      Dense(kFewSteps),
+      Sbc("mean", "SBC, p = 0.01, mean", kFewSteps, "0.01", kWhole, "mean"),
+      Sbc("imputed", "SBC, p = 0.01, imputed mean", kFewSteps, "0.01", kWhole, "imputed_mean"),
+      Sbc("imputed2", "SBC, p = 0.02, imputed mean", kFewSteps, "0.02", kWhole, "imputed_mean"),
+      Sbc("mean4", "SBC, p = 0.04, mean", kFewSteps, "0.04", kWhole, "mean"),
+      Sbc("adaptive", "SBC, p = 0.01, imputed mean, adaptive decay", kFewSteps, "0.01", kAdaptive, "imputed_mean"),
+      Sbc("adaptive2", "SBC, p = 0.02, imputed mean, adaptive decay", kFewSteps, "0.02", kAdaptive, "imputed_mean"),
+  };
+}
+
+std::vector<PaperMethod> DelayMethods() {
+  return {
+      Dense(kManySteps),
+      Sbc("whole", "SBC, p = 0.01, mean", kManySteps, "0.01", kWhole, "mean"),
+      Sbc("half", "SBC, p = 0.01, decay 0.5, mean", kManySteps, "0.01", kHalf, "mean"),
+      Sbc("adaptive", "SBC, p = 0.01, adaptive decay, mean", kManySteps, "0.01", kAdaptive, "mean"),
+      Sbc("imputed", "SBC, p = 0.01, adaptive decay, imputed mean", kManySteps, "0.01", kAdaptive, "imputed_mean"),
   };
 }
 
@@ -56,6 +76,14 @@ PaperTable EarlyTable() {
         LeNet5("two", "LeNet5-Caffe on MNIST, two classes a client", "partition = 'label_shards'\nlabels_each = 2\n"),
         CharLstmOnShakespeare(), SmallTransformerOnShakespeare()},
        PaperColumns::kLossAndBytes});
+}
+
+PaperTable DelayTable() {
+  return WithoutFigures({"delay",
+                         "Many local steps: what becomes of the residual",
+                         DelayMethods(),
+                         {LeNet5OnMnist(), CharLstmOnShakespeare()},
+                         PaperColumns::kLossAndBytes});
 }
 
 }  // namespace terse

@@ -1,5 +1,5 @@
-// The table of short runs: what users see who look at a run after a tenth of its length, where sparse updates are far
-// behind dense ones. It is no paper's table.
+// Two tables that are no paper's: short runs, which is what users see who look at a run after a tenth of its length,
+// where sparse updates are far behind dense ones, and many local steps, where the residual becomes an overshoot.
 #ifndef TERSE_BENCH_PAPER_EARLY_TABLES_H_
 #define TERSE_BENCH_PAPER_EARLY_TABLES_H_
 
@@ -8,6 +8,7 @@
 namespace terse {
 
 PaperTable EarlyTable();
+PaperTable DelayTable();
 
 }  // namespace terse
 

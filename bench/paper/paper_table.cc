@@ -64,7 +64,7 @@ const std::vector<PaperTable>& PaperTables() {
   static const auto& tables = *new std::vector<PaperTable>{
       SbcTable2(),  SbcFigure3(),         McgqTable3(),   McgqTable4(),
       QsgdTables(), BidirectionalTable(), MqgradFigure(), DoubleQuantizationTable(),
-      JointTable(), SparseLoCoTable(),    EarlyTable(),
+      JointTable(), SparseLoCoTable(),    EarlyTable(),   DelayTable(),
   };
   return tables;
 }

@@ -194,23 +194,38 @@ TEST(PaperTable, TheMethodsOfSparseLoCo) {
 
 TEST(PaperTable, TheMethodsOfShortRuns) {
   const PaperTable& table = Table("early");
-  ASSERT_EQ(table.methods.size(), 5u);
+  ASSERT_EQ(table.methods.size(), 7u);
   for (const PaperWorkload& workload : table.workloads) {
     EXPECT_TRUE(workload.figures.empty()) << workload.name;
-    const double densities[] = {1, 0.01, 0.01, 0.02, 0.04};
-    const char* const rules[] = {"mean", "mean", "imputed_mean", "imputed_mean", "mean"};
-    for (size_t i = 0; i < 5; ++i) {
+    const double densities[] = {1, 0.01, 0.01, 0.02, 0.04, 0.01, 0.02};
+    const char* const rules[] = {"mean", "mean",         "imputed_mean", "imputed_mean",
+                                 "mean", "imputed_mean", "imputed_mean"};
+    for (size_t i = 0; i < 7; ++i) {
       const v1::RunConfig config = ConfigOf(MakePaperRow(table, workload, i, {0.1, 1}));
       EXPECT_EQ(config.train().local_steps(), 10);
       EXPECT_EQ(config.aggregation().rule(), rules[i]);
       EXPECT_EQ(config.codec().name(), i == 0 ? "dense" : "sbc");
       if (i > 0) {
         EXPECT_EQ(config.codec().density(), densities[i]);
+        EXPECT_EQ(config.codec().feedback(), i < 5 ? "error_feedback" : "adaptive_decay");
       }
     }
   }
   EXPECT_EQ(ConfigOf(MakePaperRow(table, Workload(table, "two"), 1, {})).data().labels_each(), 2);
   EXPECT_EQ(ConfigOf(MakePaperRow(table, Workload(table, "dirichlet"), 1, {})).data().alpha(), 0.5);
+}
+
+TEST(PaperTable, TheMethodsOfManyLocalSteps) {
+  const PaperTable& table = Table("delay");
+  ASSERT_EQ(table.methods.size(), 5u);
+  for (size_t i = 0; i < 5; ++i) {
+    const v1::RunConfig config = ConfigOf(MakePaperRow(table, Workload(table, "charlstm"), i, {0.1, 1}));
+    EXPECT_EQ(config.train().local_steps(), 100);
+    EXPECT_EQ(config.rounds().count(), 16);
+    EXPECT_EQ(config.aggregation().rule(), i < 4 ? "mean" : "imputed_mean");
+    EXPECT_EQ(config.codec().decay(), i == 2 ? 0.5 : 1);
+    EXPECT_EQ(config.codec().feedback(), i == 0 ? "own" : i < 3 ? "error_feedback" : "adaptive_decay");
+  }
 }
 
 TEST(PaperTable, TheScheduleShrinksWithTheIterations) {
