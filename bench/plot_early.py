@@ -18,17 +18,29 @@ matplotlib.use("Agg")
 import matplotlib.pyplot as plt
 from matplotlib.ticker import LogLocator, NullLocator
 
-from plot_style import FONT, INK, PAPER, quiet
+from plot_style import FONT, INK, PAPER, quiet, save
 
 METHODS = {"dense": ("dense", "#8b9299"), "mean": ("SBC 1%, mean", "#c8553d"), "mean4": ("SBC 4%, mean", "#e0a63b"),
-           "imputed": ("SBC 1%, imputed mean", "#5b7fb4"), "imputed2": ("SBC 2%, imputed mean", "#2f8f6b")}
+           "imputed": ("SBC 1%, imputed mean", "#5b7fb4"), "imputed2": ("SBC 2%, imputed mean", "#2f8f6b"),
+           "adaptive": ("SBC 1%, imputed mean, adaptive decay", "#7c5aa6"),
+           "adaptive2": ("SBC 2%, imputed mean, adaptive decay", "#1f5d4c")}
 MODELS = {"lenet5": "LeNet5, equal shards", "dirichlet": "LeNet5, Dirichlet 0.5", "two": "LeNet5, two classes a client",
           "charlstm": "CharLSTM", "small": "transformer"}
 
 
-def read(folder):
-    """{(model, method): {seed: [(round, kilobytes up a client, error or perplexity), ...]}}, in the order of MODELS and METHODS."""
+def read_csv(path):
+    """What write_csv wrote: {(model, method): {seed: [(round, kilobytes up a client, error or perplexity), ...]}}."""
     found = {}
+    with open(path, newline="") as file:
+        for row in csv.DictReader(file):
+            point = (int(row["round"]), float(row["kilobytes_up"]), float(row["error_or_perplexity"]))
+            found.setdefault((row["model"], row["method"]), {}).setdefault(int(row["seed"]), []).append(point)
+    return found
+
+
+def read(folder, also):
+    """As read_csv, of the runs in a folder and of the earlier ones in `also`, in the order of MODELS and METHODS."""
+    found = read_csv(also) if also else {}
     for path in sorted(folder.glob("*-seed*/rounds.csv")):
         model, method, seed = re.fullmatch(r"(\w+)-(\w+)-\d+-seed(\d+)", path.parent.name).groups()
         points, sent = [], 0
@@ -89,20 +101,22 @@ def draw(path, curves):
     figure.patch.set_facecolor(PAPER)
     for axes, model in zip(grid, models):
         draw_model(axes, model, curves)
-    grid[0][0].legend(frameon=False, fontsize=8)
+    lines = {line.get_label(): line for axes, _ in grid for line in axes.lines}
+    shown = [lines[title] for title, _ in METHODS.values() if title in lines]
+    grid[0][0].legend(handles=shown, frameon=False, fontsize=8)
     grid[-1][0].set_xlabel("rounds", color=INK)
     grid[-1][1].set_xlabel("kB up a client", color=INK)
     figure.tight_layout()
-    figure.savefig(path.with_suffix(".svg"), facecolor=PAPER, metadata={"Date": None})
-    figure.savefig(path.with_suffix(".png"), facecolor=PAPER, dpi=130)
+    save(figure, path)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("runs", type=pathlib.Path, help="folder of the runs: OUT/early")
+    parser.add_argument("--also", type=pathlib.Path, help="early.csv of other runs, which those of the folder join")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("docs/images"))
     options = parser.parse_args()
-    curves = read(options.runs)
+    curves = read(options.runs, options.also)
     path = options.out / "early.csv"
     write_csv(path, curves)
     draw(path, curves)
