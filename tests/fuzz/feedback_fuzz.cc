@@ -50,6 +50,9 @@ void CheckUsable(const Codec& codec, Feedback* feedback) {
   Require(feedback->Settle(true).code() == absl::StatusCode::kFailedPrecondition, "there is nothing to settle");
   const std::vector<uint32_t> before = FloatsAsBits(feedback->dense());
   std::vector<float> delta(codec.layout().size(), 0.5f);
+  const absl::Span<const float> state = feedback->dense().subspan(0, delta.size());
+  feedback->Observe(delta, state);
+  feedback->Observe(state, delta);
   const absl::StatusOr<std::string> message = feedback->Compress(&delta, kKey);
   if (message.ok()) {
     Require(codec.Validate(*message).ok(), "a message decodes");
