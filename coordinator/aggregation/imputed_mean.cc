@@ -32,6 +32,7 @@ class Tally {
   // Blocks come in the order of the model. Without weights, each update has 1.
   void Add(const UpdateBlocks& block, absl::Span<const float> weights) {
     squares_.assign(block.size(), 0);
+    walk_.At(block.begin());
     for (size_t i = 0; i < block.parts().size(); ++i) {
       AddPart(block.parts()[i], block.begin(), weights.empty() ? 1.0f : weights[i]);
     }
@@ -80,7 +81,7 @@ class Tally {
   }
 
   const Layout& layout_;
-  const TensorWalk walk_;
+  TensorWalk walk_;  // at the block's first tensor
   const absl::Span<float> step_;
   std::vector<float> senders_;   // W_j
   std::vector<double> squares_;  // of a block: w_i v_ij^2, summed
