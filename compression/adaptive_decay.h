@@ -18,13 +18,15 @@
 //
 // A client's own message is chosen by what its delta happened to be, chance included, and chance does not come back in
 // the next delta: this looks like an answer to the step. So the positions that the last message carried do not count,
-// and P comes from what others changed. Both sums of the regression fade, by kKept for each round. Terse's own.
+// and P comes from what others changed. Both sums of the regression fade, by kKept for each round. Of a large model, a
+// sample of the parameters is enough: one number comes out of them. Terse's own.
 #ifndef TERSE_COMPRESSION_ADAPTIVE_DECAY_H_
 #define TERSE_COMPRESSION_ADAPTIVE_DECAY_H_
 
+#include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "compression/error_feedback.h"
@@ -33,11 +35,13 @@ namespace terse {
 
 // The contract is Feedback's, and the state that is stored is the residual: P is measured anew after a restart. Until
 // two deltas were observed, with a codec that carries all parameters, and where nobody else changes the model, P is 0
-// and this is error feedback. Memory: 8 bytes a parameter more.
+// and this is error feedback. Memory: 8 bytes more for each parameter that is looked at, all of a small model and at
+// most kMostObserved of a large one.
 class AdaptiveDecay : public ErrorFeedback {
  public:
-  explicit AdaptiveDecay(const Codec* codec, std::unique_ptr<RateSchedule> schedule = nullptr)
-      : ErrorFeedback(codec, 1, std::move(schedule)) {}
+  static constexpr int64_t kMostObserved = int64_t{1} << 18;
+
+  explicit AdaptiveDecay(const Codec* codec, std::unique_ptr<RateSchedule> schedule = nullptr);
 
   absl::string_view name() const override { return "adaptive_decay"; }
   bool observes() const override { return true; }
@@ -48,12 +52,17 @@ class AdaptiveDecay : public ErrorFeedback {
 
  private:
   absl::StatusOr<std::string> Accumulate(std::vector<float>* delta, const EncodeOptions& options) override;
+  // The parameter that is looked at in place i: one of each `spacing_` in a row, and not always the same one of them,
+  // which could be a row of a matrix.
+  size_t Observed(size_t i) const;
 
-  std::vector<float> weights_;  // of the parameters, as observed last; empty before that
+  const size_t spacing_;
+  // Of the parameters that are looked at, as observed last; empty before that.
+  std::vector<float> weights_;
   std::vector<float> delta_;
-  std::vector<int64_t> sent_;  // positions of the last message
-  double answered_ = 0;        // sum of -(delta_t - delta_{t-1}) (W_t - W_{t-1})
-  double moved_ = 0;           // sum of (W_t - W_{t-1})^2
+  std::vector<uint32_t> sent_;  // places of those in the last message
+  double answered_ = 0;         // sum of -(delta_t - delta_{t-1}) (W_t - W_{t-1})
+  double moved_ = 0;            // sum of (W_t - W_{t-1})^2
 };
 
 }  // namespace terse

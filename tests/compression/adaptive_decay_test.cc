@@ -155,6 +155,26 @@ TEST(AdaptiveDecay, IsErrorFeedbackWhereItSeesNothing) {
   }
 }
 
+// Of a model of 2.3 parameters for each that is looked at. What the client sent itself would say 1 / 2.
+TEST(AdaptiveDecay, LooksAtASampleOfALargeModel) {
+  const int64_t size = AdaptiveDecay::kMostObserved * 23 / 10;
+  const auto codec = NewCodec("sbc", 0.2, "fp32", MakeLayout({size}));
+  AdaptiveDecay feedback(codec.get());
+  Random random(13);
+  Vector weights = RandomUpdate(size, &random), sent(size);
+  for (uint64_t round = 0; round < 4; ++round) {
+    Vector delta(size);
+    for (int64_t i = 0; i < size; ++i) delta[i] = sent[i] != 0 ? -0.5f * weights[i] : 0.3f * (2 - weights[i]);
+    feedback.Observe(weights, delta);
+    const std::string message = *feedback.Compress(&delta, {1, round, 2});
+    ASSERT_TRUE(feedback.Settle(true).ok());
+    sent = Decode(*codec, message);
+    const Vector step = RandomUpdate(size, &random);
+    for (int64_t i = 0; i < size; ++i) weights[i] += step[i];
+  }
+  EXPECT_NEAR(feedback.repeated(), 0.3, 1e-4);
+}
+
 TEST(AdaptiveDecay, LeavesBuffersAlone) {
   const auto codec = NewCodec("sbc", 0.5, "fp32", MakeLayout({2, 1}, 1));
   AdaptiveDecay feedback(codec.get());
