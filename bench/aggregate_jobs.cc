@@ -46,6 +46,9 @@ std::vector<Metric> MeasureAggregation(const JobSetting& setting) {
   const absl::Span<float> sum = absl::MakeSpan(updates.sum);
   const Ratio one_thread = OverMemcpy(repetitions, updates.sum, nothing,
                                       [&] { Must(AverageUpdates(*updates.codec, updates.views, {}, 1, sum)); });
+  const Ratio imputed = OverMemcpy(repetitions, updates.sum, nothing, [&] {
+    Must(ImputeUpdates(*updates.codec, updates.views, {}, /*trust=*/0.75f, 1, sum));
+  });
   const std::vector<UpdateIndex> indexes = BuildIndexes(updates, setting.threads);
   const auto average = [&] { Must(AverageIndexed(*updates.codec, indexes, {}, setting.threads, sum)); };
   const double several = MedianSeconds(repetitions, WallSeconds, nothing, average);
@@ -60,6 +63,7 @@ std::vector<Metric> MeasureAggregation(const JobSetting& setting) {
   return {{"aggregate_updates_s", absl::StrCat(name, ", 1 thread"), kUpdates / one_thread.seconds, AtLeast(2500), {}},
           // The ratio is that of all updates together.
           {"aggregate_over_memcpy", absl::StrCat(name, ", 1 thread"), one_thread.ratio, AtMost(2.6), {}},
+          {"impute_over_memcpy", absl::StrCat(name, ", 1 thread"), imputed.ratio, {}, {}},
           {"aggregate_updates_s", threads, kUpdates / several, setting.threads == 2 ? AtLeast(4500) : Target(), {}},
           // The figure of an idle machine: neither other work nor imbalance of the threads counts.
           {"aggregate_updates_cpu_s", threads, kUpdates / undisturbed, {}, {}},
@@ -92,8 +96,8 @@ std::vector<Metric> MeasureScatter(const JobSetting& setting) {
 }  // namespace
 
 std::vector<Job> AggregateJobs() {
-  return {{{"aggregate_updates_s", "aggregate_over_memcpy", "aggregate_updates_cpu_s", "validate_us", "index_us",
-            "index_over_validate"},
+  return {{{"aggregate_updates_s", "aggregate_over_memcpy", "impute_over_memcpy", "aggregate_updates_cpu_s",
+            "validate_us", "index_us", "index_over_validate"},
            "adding up 64 updates",
            9,
            MeasureAggregation},

@@ -45,15 +45,15 @@ class RangeAverager {
   // Makes the cursor of an update at an element.
   using Enter = absl::FunctionRef<absl::StatusOr<std::unique_ptr<UpdateCursor>>(size_t update, int64_t begin)>;
 
-  RangeAverager(const Codec* codec, size_t updates, absl::Span<const float> weights, int64_t block)
-      : codec_(codec),
-        updates_(updates),
-        weights_(weights),
-        scale_(weights.empty() ? 1.0f / static_cast<float>(updates) : 1.0f),
-        block_(block) {}
+  RangeAverager(const Codec* codec, size_t updates, absl::Span<const float> weights, const Imputation& imputation,
+                int64_t block)
+      : codec_(codec), updates_(updates), weights_(weights), imputation_(imputation), block_(block) {}
 
   // `average` is that of the element `begin`.
   absl::Status Run(int64_t begin, int64_t end, Enter enter, float* average) {
+    const bool imputes = imputation_.trust > 0;
+    const bool one_group = updates_ <= kGroup;
+    if (imputes) senders_.resize(one_group ? std::min(block_, end - begin) : end - begin);
     for (size_t first = 0; first < updates_; first += kGroup) {
       const size_t last = std::min(first + kGroup, updates_);
       std::vector<std::unique_ptr<UpdateCursor>> cursors;
@@ -65,9 +65,10 @@ class RangeAverager {
       for (int64_t at = begin; at < end; at += block_) {
         const int64_t block_end = std::min(at + block_, end);
         float* const sums = average + (at - begin);
-        if (first == 0) std::fill(sums, sums + (block_end - at), 0.0f);
-        TERSE_RETURN_IF_ERROR(AddBlock(at, block_end, first, cursors, sums));
-        if (last == updates_) TERSE_RETURN_IF_ERROR(Scale(at, block_end, sums));
+        float* const senders = !imputes ? nullptr : senders_.data() + (one_group ? 0 : at - begin);
+        if (first == 0) Clear(block_end - at, sums, senders);
+        TERSE_RETURN_IF_ERROR(AddBlock(at, block_end, first, cursors, sums, senders));
+        if (last == updates_) TERSE_RETURN_IF_ERROR(Scale(at, block_end, senders, sums));
       }
     }
     return absl::OkStatus();
@@ -81,29 +82,53 @@ class RangeAverager {
     return Annotate(status, absl::StrCat("update ", update));
   }
 
+  static void Clear(int64_t count, float* sums, float* senders) {
+    std::fill(sums, sums + count, 0.0f);
+    if (senders != nullptr) std::fill(senders, senders + count, 0.0f);
+  }
+
+  // `senders` of an element are the weights of those who sent it; null where nothing is imputed.
   absl::Status AddBlock(int64_t begin, int64_t end, size_t first,
-                        absl::Span<const std::unique_ptr<UpdateCursor>> cursors, float* sums) const {
+                        absl::Span<const std::unique_ptr<UpdateCursor>> cursors, float* sums, float* senders) const {
     for (size_t i = 0; i < cursors.size(); ++i) {
       const absl::Status status =
-          AddUntil(begin, end, weights_.empty() ? 1.0f : weights_[first + i], sums, *cursors[i]);
+          AddUntil(begin, end, weights_.empty() ? 1.0f : weights_[first + i], sums, senders, *cursors[i]);
       if (!status.ok()) return OfUpdate(status, first + i);
     }
     return absl::OkStatus();
   }
 
-  static absl::Status AddUntil(int64_t begin, int64_t end, float weight, float* sums, UpdateCursor& cursor) {
+  static absl::Status AddUntil(int64_t begin, int64_t end, float weight, float* sums, float* senders,
+                               UpdateCursor& cursor) {
     DecodedRun run;
     while (true) {
       TERSE_RETURN_IF_ERROR(cursor.Next(end, &run));
       if (run.count == 0) return absl::OkStatus();
       AddRunNear(run, weight, begin, sums);
+      if (senders != nullptr) CountRun(run, weight, begin, senders);
     }
   }
 
-  absl::Status Scale(int64_t begin, int64_t end, float* sums) const {
+  static void CountRun(const DecodedRun& run, float weight, int64_t begin, float* senders) {
+    const int64_t shift = run.begin - begin;
+    for (int64_t i = 0; i < run.count; ++i)
+      senders[shift + (run.positions == nullptr ? i : run.positions[i])] += weight;
+  }
+
+  absl::Status Scale(int64_t begin, int64_t end, const float* senders, float* sums) const {
+    const Imputation imputation = imputation_;
+    if (senders == nullptr) {
+      return Finish(begin, end, sums, [&](int64_t i) { return sums[i] * imputation.scale; });
+    }
+    return Finish(begin, end, sums, [&](int64_t i) { return imputation.Step(sums[i], senders[i]); });
+  }
+
+  // Makes the step of the sums, element by element.
+  template <typename StepOf>
+  absl::Status Finish(int64_t begin, int64_t end, float* sums, StepOf step_of) const {
     uint32_t bad = 0;
     for (int64_t i = 0; i < end - begin; ++i) {
-      sums[i] *= scale_;
+      sums[i] = step_of(i);
       bad |= static_cast<uint32_t>(MagnitudeBits(FloatBits(sums[i])) >= kInfinityBits);
     }
     if (bad == 0) return absl::OkStatus();
@@ -115,8 +140,9 @@ class RangeAverager {
   const Codec* const codec_;
   const size_t updates_;
   const absl::Span<const float> weights_;  // empty, or one an update
-  const float scale_;                      // of the sums
+  const Imputation imputation_;
   const int64_t block_;
+  std::vector<float> senders_;
 };
 
 // Calls work(0), ..., work(count - 1), each in a thread of its own but the last, and returns the first error in that
@@ -148,14 +174,15 @@ int64_t ShareBegin(int64_t size, int threads, int thread) {
   return std::min(size, blocks * thread / threads * kBlock);
 }
 
-absl::Status AverageRanges(const Codec& codec, size_t updates, absl::Span<const float> weights, int threads,
-                           int64_t block, RangeAverager::Enter enter, absl::Span<float> average) {
+absl::Status AverageRanges(const Codec& codec, size_t updates, absl::Span<const float> weights, float trust,
+                           int threads, int64_t block, RangeAverager::Enter enter, absl::Span<float> average) {
   const int64_t size = codec.layout().size();
+  const Imputation imputation = MakeImputation(updates, weights, trust);
   return InThreads(threads, [&](int thread) {
     const int64_t begin = ShareBegin(size, threads, thread);
     const int64_t end = ShareBegin(size, threads, thread + 1);
     if (begin == end) return absl::OkStatus();
-    return RangeAverager(&codec, updates, weights, block).Run(begin, end, enter, average.data() + begin);
+    return RangeAverager(&codec, updates, weights, imputation, block).Run(begin, end, enter, average.data() + begin);
   });
 }
 
@@ -178,6 +205,17 @@ absl::StatusOr<std::vector<UpdateIndex>> IndexAll(const Codec& codec, absl::Span
     return absl::OkStatus();
   }));
   return indexes;
+}
+
+absl::Status ImputeIndexed(const Codec& codec, absl::Span<const UpdateIndex> indexes, absl::Span<const float> weights,
+                           float trust, int threads, absl::Span<float> average) {
+  TERSE_RETURN_IF_ERROR(CheckSizes(codec, indexes.size(), weights.size(), average));
+  const auto enter = [&](size_t update, int64_t begin) -> absl::StatusOr<std::unique_ptr<UpdateCursor>> {
+    std::unique_ptr<UpdateCursor> cursor = indexes[update].Before(begin);
+    TERSE_RETURN_IF_ERROR(SkipTo(begin, cursor.get()));
+    return cursor;
+  };
+  return AverageRanges(codec, indexes.size(), weights, trust, threads, kBlock, enter, average);
 }
 
 }  // namespace
@@ -214,24 +252,18 @@ std::vector<float> AveragingWeights(absl::Span<const int64_t> samples, int64_t t
   return weights;
 }
 
-absl::Status AverageIndexed(const Codec& codec, absl::Span<const UpdateIndex> indexes, absl::Span<const float> weights,
-                            int threads, absl::Span<float> average) {
-  TERSE_RETURN_IF_ERROR(CheckSizes(codec, indexes.size(), weights.size(), average));
-  const auto enter = [&](size_t update, int64_t begin) -> absl::StatusOr<std::unique_ptr<UpdateCursor>> {
-    std::unique_ptr<UpdateCursor> cursor = indexes[update].Before(begin);
-    TERSE_RETURN_IF_ERROR(SkipTo(begin, cursor.get()));
-    return cursor;
-  };
-  return AverageRanges(codec, indexes.size(), weights, threads, kBlock, enter, average);
+Imputation MakeImputation(size_t updates, absl::Span<const float> weights, float trust) {
+  if (weights.empty()) return {trust, static_cast<double>(updates), 1.0f / static_cast<float>(updates)};
+  return {trust, std::accumulate(weights.begin(), weights.end(), 0.0), 1.0f};
 }
 
-absl::Status AverageUpdates(const Codec& codec, absl::Span<const absl::string_view> messages,
-                            absl::Span<const float> weights, int threads, absl::Span<float> average) {
+absl::Status ImputeUpdates(const Codec& codec, absl::Span<const absl::string_view> messages,
+                           absl::Span<const float> weights, float trust, int threads, absl::Span<float> average) {
   TERSE_RETURN_IF_ERROR(CheckSizes(codec, messages.size(), weights.size(), average));
   const size_t mean = MeanBytes(messages);
   if (threads > 1 && mean >= kIndexedBytes) {
     TERSE_ASSIGN_OR_RETURN(const std::vector<UpdateIndex> indexes, IndexAll(codec, messages, threads));
-    return AverageIndexed(codec, indexes, weights, threads, average);
+    return ImputeIndexed(codec, indexes, weights, trust, threads, average);
   }
   const auto enter = [&](size_t update, int64_t begin) -> absl::StatusOr<std::unique_ptr<UpdateCursor>> {
     TERSE_ASSIGN_OR_RETURN(std::unique_ptr<UpdateCursor> cursor, codec.Open(messages[update]));
@@ -240,7 +272,17 @@ absl::Status AverageUpdates(const Codec& codec, absl::Span<const absl::string_vi
   };
   const int64_t visits = static_cast<int64_t>(std::max<size_t>(mean / kVisitBytes, 1));
   const int64_t block = std::max(kBlock, (codec.layout().size() + visits - 1) / visits);
-  return AverageRanges(codec, messages.size(), weights, threads, block, enter, average);
+  return AverageRanges(codec, messages.size(), weights, trust, threads, block, enter, average);
+}
+
+absl::Status AverageIndexed(const Codec& codec, absl::Span<const UpdateIndex> indexes, absl::Span<const float> weights,
+                            int threads, absl::Span<float> average) {
+  return ImputeIndexed(codec, indexes, weights, /*trust=*/0, threads, average);
+}
+
+absl::Status AverageUpdates(const Codec& codec, absl::Span<const absl::string_view> messages,
+                            absl::Span<const float> weights, int threads, absl::Span<float> average) {
+  return ImputeUpdates(codec, messages, weights, /*trust=*/0, threads, average);
 }
 
 }  // namespace terse

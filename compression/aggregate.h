@@ -14,6 +14,7 @@
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 #include "compression/codec.h"
+#include "compression/imputation.h"
 
 namespace terse {
 
@@ -46,6 +47,14 @@ std::vector<float> AveragingWeights(absl::Span<const int64_t> samples, int64_t t
 // overflows; `average` is unspecified then.
 absl::Status AverageUpdates(const Codec& codec, absl::Span<const absl::string_view> messages,
                             absl::Span<const float> weights, int threads, absl::Span<float> average);
+
+// Does the same with the step of imputation.h in place of the average. `trust` is 0 to 1. Takes further memory while it
+// works: 4 bytes for each element of the model with more than 64 messages, else of a block.
+absl::Status ImputeUpdates(const Codec& codec, absl::Span<const absl::string_view> messages,
+                           absl::Span<const float> weights, float trust, int threads, absl::Span<float> step);
+
+// The round that ImputeUpdates makes the step of.
+Imputation MakeImputation(size_t updates, absl::Span<const float> weights, float trust);
 
 // Does the same for messages that are indexed already, one index each.
 absl::Status AverageIndexed(const Codec& codec, absl::Span<const UpdateIndex> indexes, absl::Span<const float> weights,

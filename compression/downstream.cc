@@ -21,23 +21,32 @@ constexpr char kWeightedForwardNumber = static_cast<char>(0x83);
 constexpr char kCodedNumber = static_cast<char>(0x84);
 constexpr char kSharedForwardNumber = static_cast<char>(0x85);
 constexpr char kSparseNumber = static_cast<char>(0x89);  // 0x86 to 0x88: downstream_model.cc
+// Before a message of the three forms that forward.
+constexpr char kImputedForwardNumber = static_cast<char>(0x8a);
+constexpr size_t kImputedBytes = 1 + sizeof(float);
 
 bool IsForward(absl::string_view message) {
-  return !message.empty() &&
-         (message[0] == kForwardNumber || message[0] == kWeightedForwardNumber || message[0] == kSharedForwardNumber);
+  return !message.empty() && (message[0] == kForwardNumber || message[0] == kWeightedForwardNumber ||
+                              message[0] == kSharedForwardNumber || message[0] == kImputedForwardNumber);
 }
 
-int64_t ForwardBytes(absl::Span<const absl::string_view> messages, absl::Span<const int64_t> samples, int64_t total) {
-  int64_t bytes = 1 + VarintBytes(messages.size()) + (total == 0 ? 0 : VarintBytes(total));
+int64_t ForwardBytes(absl::Span<const absl::string_view> messages, absl::Span<const int64_t> samples, int64_t total,
+                     float trust) {
+  int64_t bytes = trust > 0 ? kImputedBytes : 0;
+  bytes += 1 + VarintBytes(messages.size()) + (total == 0 ? 0 : VarintBytes(total));
   for (absl::string_view message : messages) bytes += VarintBytes(message.size()) + message.size();
   for (int64_t count : samples) bytes += VarintBytes(count);
   return bytes;
 }
 
-std::string BuildForward(absl::Span<const absl::string_view> messages, absl::Span<const int64_t> samples,
-                         int64_t total) {
+std::string BuildForward(absl::Span<const absl::string_view> messages, absl::Span<const int64_t> samples, int64_t total,
+                         float trust) {
   std::string out;
-  out.reserve(ForwardBytes(messages, samples, total));
+  out.reserve(ForwardBytes(messages, samples, total, trust));
+  if (trust > 0) {
+    out.push_back(kImputedForwardNumber);
+    AppendFloats({trust}, &out);
+  }
   out.push_back(samples.empty() ? kForwardNumber : total == 0 ? kWeightedForwardNumber : kSharedForwardNumber);
   PutVarint(messages.size(), &out);
   if (total != 0) PutVarint(total, &out);
@@ -74,6 +83,18 @@ absl::Status EndsIn(uint64_t update) {
   return absl::InvalidArgumentError(absl::StrCat("downstream message ends in update ", update, "; fetch it again"));
 }
 
+// Takes the trust off the front of a message that has one.
+absl::Status TakeTrust(absl::string_view* message, float* trust) {
+  if (message->empty() || (*message)[0] != kImputedForwardNumber) return absl::OkStatus();
+  const bool whole = message->size() > kImputedBytes && (*message)[kImputedBytes] != kImputedForwardNumber;
+  if (whole) *trust = FloatAt(message->substr(1), 0);
+  if (!whole || !(*trust > 0 && *trust <= 1)) {
+    return absl::InvalidArgumentError("downstream message with an unusable trust; fetch it again");
+  }
+  message->remove_prefix(kImputedBytes);
+  return absl::OkStatus();
+}
+
 // Takes the number of samples of one update off the front; `total` is the sum of those before it.
 absl::StatusOr<int64_t> TakeSamples(uint64_t update, absl::string_view* body, uint64_t* total) {
   uint64_t samples = 0;
@@ -89,13 +110,14 @@ absl::StatusOr<int64_t> TakeSamples(uint64_t update, absl::string_view* body, ui
 }  // namespace
 
 std::string BuildDownstream(DownstreamMode mode, absl::Span<const absl::string_view> messages,
-                            absl::Span<const int64_t> samples, absl::Span<const float> average, int64_t total) {
-  if (mode == DownstreamMode::kForward) return BuildForward(messages, samples, total);
-  if (mode == DownstreamMode::kDense) return BuildDenseDownstream(average);
-  const int64_t forward = ForwardBytes(messages, samples, total);
-  std::string sparse = BuildSparse(average, std::min(forward, DenseBytes(average.size())));
+                            absl::Span<const int64_t> samples, absl::Span<const float> step, int64_t total,
+                            float trust) {
+  if (mode == DownstreamMode::kForward) return BuildForward(messages, samples, total, trust);
+  if (mode == DownstreamMode::kDense) return BuildDenseDownstream(step);
+  const int64_t forward = ForwardBytes(messages, samples, total, trust), dense = DenseBytes(step.size());
+  std::string sparse = BuildSparse(step, std::min(forward, dense));
   if (!sparse.empty()) return sparse;
-  return forward <= DenseBytes(average.size()) ? BuildForward(messages, samples, total) : BuildDenseDownstream(average);
+  return forward <= dense ? BuildForward(messages, samples, total, trust) : BuildDenseDownstream(step);
 }
 
 std::string BuildStepDownstream(DownstreamMode mode, absl::Span<const float> step) {
@@ -129,6 +151,8 @@ int64_t CodedChoice(absl::string_view message) {
 }
 
 absl::StatusOr<Forwarded> ParseForwarded(absl::string_view message) {
+  Forwarded forwarded;
+  TERSE_RETURN_IF_ERROR(TakeTrust(&message, &forwarded.trust));
   if (!IsForward(message)) return absl::InvalidArgumentError("not a forward message");
   const bool weighted = message[0] != kForwardNumber;
   absl::string_view body = message.substr(1);
@@ -137,7 +161,6 @@ absl::StatusOr<Forwarded> ParseForwarded(absl::string_view message) {
   if (!TakeVarint(&body, &count) || count < 1 || count > body.size() / (weighted ? 3 : 2)) {
     return absl::InvalidArgumentError("downstream message with an unusable number of updates; fetch it again");
   }
-  Forwarded forwarded;
   if (message[0] == kSharedForwardNumber) {
     uint64_t shares = 0;
     if (!TakeVarint(&body, &shares) || shares < 1) {
@@ -170,13 +193,14 @@ absl::StatusOr<Forwarded> ParseForwarded(absl::string_view message) {
 int64_t MaxBytesOf(DownstreamMode mode, const DownstreamCodecs& codecs, int64_t updates) {
   const Codec& codec = codecs.updates;
   const int64_t update = kMaxVarintBytes + VarintBytes(codec.MaxMessageBytes()) + codec.MaxMessageBytes();
-  const int64_t forward = 1 + VarintBytes(updates) + kMaxVarintBytes + updates * update;
+  const int64_t forward =
+      static_cast<int64_t>(kImputedBytes) + 1 + VarintBytes(updates) + kMaxVarintBytes + updates * update;
   const int64_t dense = DenseBytes(static_cast<size_t>(codec.layout().size()));
   switch (mode) {
     case DownstreamMode::kForward:
       return forward;
     case DownstreamMode::kDense:
-    case DownstreamMode::kAuto:  // also of a step that is no average, which is never forwarded
+    case DownstreamMode::kAuto:  // also of a step that is not made of the updates alone, which is never forwarded
       return dense;
     case DownstreamMode::kCoded:
       break;
@@ -201,8 +225,8 @@ absl::Status ApplyDownstream(const DownstreamCodecs& codecs, absl::string_view m
   if (IsForward(message)) {
     TERSE_ASSIGN_OR_RETURN(const Forwarded forwarded, ParseForwarded(message));
     TERSE_RETURN_IF_ERROR(
-        Annotate(AverageUpdates(codec, forwarded.updates, AveragingWeights(forwarded.samples, forwarded.total), 1,
-                                absl::MakeSpan(*scratch)),
+        Annotate(ImputeUpdates(codec, forwarded.updates, AveragingWeights(forwarded.samples, forwarded.total),
+                               forwarded.trust, 1, absl::MakeSpan(*scratch)),
                  "downstream message"));
   } else if (IsStepDownstream(message)) {
     TERSE_RETURN_IF_ERROR(Annotate(ReadStep(codec.layout(), message, absl::MakeSpan(*scratch)), "downstream message"));

@@ -27,13 +27,15 @@ struct DownstreamCodecs {
   const Codec* coded;    // of kCoded; null: such messages are refused
 };
 
-// For the modes that lose nothing. kForward carries the messages themselves, kDense the averaged float32 values, kAuto
-// the messages or the shortest form of the average (BuildStepDownstream), whichever is smaller. `samples` are the
+// For the modes that lose nothing. kForward carries the messages themselves, kDense the step's float32 values, kAuto
+// the messages or the shortest form of the step (BuildStepDownstream), whichever is smaller. `samples` are the
 // clients' training samples for an average that is weighted by them (one positive number a message, their sum fits
 // int64), or empty for the plain average; `total` is what they are shares of when that is more than their sum, and
-// otherwise 0. `average` is AverageUpdates (aggregate.h) of `messages` with AveragingWeights(samples, total).
+// otherwise 0. `step` is ImputeUpdates (aggregate.h) of `messages` with AveragingWeights(samples, total) and `trust`,
+// which is 0 for the average.
 std::string BuildDownstream(DownstreamMode mode, absl::Span<const absl::string_view> messages,
-                            absl::Span<const int64_t> samples, absl::Span<const float> average, int64_t total = 0);
+                            absl::Span<const int64_t> samples, absl::Span<const float> step, int64_t total = 0,
+                            float trust = 0);
 
 // For any finite step, whatever it was made of: the shorter of the two messages that carry it exactly, as a sparse step
 // (sparse_step.h) or in float32. kDense takes float32 always; other modes have no such message.
@@ -53,6 +55,7 @@ struct Forwarded {
   std::vector<absl::string_view> updates;
   std::vector<int64_t> samples;  // empty: the plain average
   int64_t total = 0;             // what they are shares of; 0: their sum
+  float trust = 0;               // of imputation.h; 0: the average
 };
 absl::StatusOr<Forwarded> ParseForwarded(absl::string_view message);
 

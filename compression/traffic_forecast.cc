@@ -103,7 +103,8 @@ double SparseBits(double density, int64_t updates) {
 }
 
 // The same of a round that is imitated with the run's codec, for few elements.
-absl::StatusOr<double> ImitatedBits(const CodecSpec& spec, int64_t updates, int64_t elements, Shape shape) {
+absl::StatusOr<double> ImitatedBits(const CodecSpec& spec, int64_t updates, float trust, int64_t elements,
+                                    Shape shape) {
   TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<const Codec> codec, MakeCodec(spec, OneTensorOf(elements)));
   Random random(2);
   const std::vector<float> values = Values(elements, shape, &random);
@@ -120,7 +121,7 @@ absl::StatusOr<double> ImitatedBits(const CodecSpec& spec, int64_t updates, int6
     messages.push_back(std::move(message));
   }
   const std::vector<absl::string_view> views(messages.begin(), messages.end());
-  TERSE_RETURN_IF_ERROR(AverageUpdates(*codec, views, {}, 1, absl::MakeSpan(update)));
+  TERSE_RETURN_IF_ERROR(ImputeUpdates(*codec, views, {}, trust, 1, absl::MakeSpan(update)));
   return 8.0 * static_cast<double>(BuildStepDownstream(DownstreamMode::kAuto, update).size()) /
          static_cast<double>(elements);
 }
@@ -131,8 +132,8 @@ struct Downward {
   bool at_most = false;
 };
 
-// Those of a step that is the average of the updates.
-absl::StatusOr<Downward> AverageBits(const RunConfig& config, const Measured& up, int64_t updates, int64_t elements) {
+// Those of a step that the updates can stand for.
+absl::StatusOr<Downward> StepBits(const RunConfig& config, const Measured& up, int64_t updates, int64_t elements) {
   if (config.downstream == DownstreamMode::kDense) return Downward{kFloatBits};
   if (!up.bits.has_value()) return Downward{};
   // A length of two or three bytes an update, and as much for its samples.
@@ -145,16 +146,17 @@ absl::StatusOr<Downward> AverageBits(const RunConfig& config, const Measured& up
     return Downward{std::min(SparseBits(up.density, updates), others)};
   }
   const CodecSpec codec = UpdateChoices(config)[Choice(config)];
-  TERSE_ASSIGN_OR_RETURN(const double sparse, ImitatedBits(codec, updates, imitated, Shape::kNormal));
-  TERSE_ASSIGN_OR_RETURN(const double heavy, ImitatedBits(codec, updates, imitated, Shape::kHeavyTails));
+  const float trust = FactsOf(config.aggregation.rule).is_average ? 0 : 1;
+  TERSE_ASSIGN_OR_RETURN(const double sparse, ImitatedBits(codec, updates, trust, imitated, Shape::kNormal));
+  TERSE_ASSIGN_OR_RETURN(const double heavy, ImitatedBits(codec, updates, trust, imitated, Shape::kHeavyTails));
   if (std::min(sparse, heavy) >= others) return Downward{others};
   if (std::abs(heavy - sparse) > kSimilarSize * sparse) return Downward{others, /*at_most=*/true};
   return Downward{std::min(sparse, others)};
 }
 
-// Whether a round's step is the plain or weighted average of its updates.
-bool IsAverage(const RunConfig& config) {
-  return config.server.name == "average" && FactsOf(config.aggregation.rule).is_average && !HasEpochs(config);
+// Whether a round's step can be sent as its updates.
+bool MayForward(const RunConfig& config) {
+  return config.server.name == "average" && FactsOf(config.aggregation.rule).may_forward && !HasEpochs(config);
 }
 
 // Sets what would cost a tenth. Both settings work with every run that has neither epochs nor a controller of bits.
@@ -164,8 +166,8 @@ absl::Status FindCheaper(const RunConfig& config, const Layout& layout, const Me
   const double tenth = *forecast->down_bits / 10;
   RunConfig other = config;
   other.downstream = DownstreamMode::kAuto;
-  if (IsAverage(config) && config.downstream != DownstreamMode::kCoded) {
-    TERSE_ASSIGN_OR_RETURN(const Downward any, AverageBits(other, up, forecast->updates, elements));
+  if (MayForward(config) && config.downstream != DownstreamMode::kCoded) {
+    TERSE_ASSIGN_OR_RETURN(const Downward any, StepBits(other, up, forecast->updates, elements));
     if (any.bits.has_value() && *any.bits <= tenth) {
       forecast->cheaper = "codec.downstream = 'auto'";
       forecast->cheaper_bits = *any.bits;
@@ -208,10 +210,10 @@ absl::StatusOr<TrafficForecast> ForecastTraffic(const RunConfig& config, const L
     TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<const Codec> coded, MakeDownstreamCodec(config, layout));
     TERSE_ASSIGN_OR_RETURN(const Measured down, MeasureCodec(*coded, 0));
     if (DownstreamChoices(config).size() == 1) forecast.down_bits = down.bits;
-  } else if (IsAverage(config)) {
+  } else if (MayForward(config)) {
     Measured any = up;
     if (!is_one) any.bits.reset();
-    TERSE_ASSIGN_OR_RETURN(const Downward down, AverageBits(config, any, forecast.updates, model.size()));
+    TERSE_ASSIGN_OR_RETURN(const Downward down, StepBits(config, any, forecast.updates, model.size()));
     forecast.down_bits = down.bits;
     forecast.down_at_most = down.at_most;
   } else {

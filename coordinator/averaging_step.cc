@@ -36,9 +36,10 @@ absl::StatusOr<std::unique_ptr<ServerStep>> AveragingStep::Make(const RunConfig&
   std::unique_ptr<AveragingStep> step(new AveragingStep(config, codecs));
   TERSE_ASSIGN_OR_RETURN(step->rule_, MakeAggregationRule(config.aggregation));
   TERSE_ASSIGN_OR_RETURN(step->optimizer_, MakeServerOptimizer(config.server));
-  if (!step->is_average() && config.downstream == DownstreamMode::kForward) {
+  if (!step->may_forward() && config.downstream == DownstreamMode::kForward) {
     return absl::InvalidArgumentError(
-        "a server optimizer, or an aggregation rule other than mean, needs a downstream other than forward");
+        "a server optimizer, or an aggregation rule other than mean and imputed_mean, needs a downstream other than "
+        "forward");
   }
   if (config.downstream == DownstreamMode::kCoded) {
     TERSE_ASSIGN_OR_RETURN(step->state_->feedback, MakeFeedback(config.downstream_codec, codecs.coded));
@@ -51,7 +52,7 @@ size_t AveragingStep::optimizer_floats() const {
   return optimizer_ == nullptr ? 0 : optimizer_->vectors() * static_cast<size_t>(codecs_.updates.layout().parameters());
 }
 
-bool AveragingStep::is_average() const { return optimizer_ == nullptr && FactsOf(rule_->name()).is_average; }
+bool AveragingStep::may_forward() const { return optimizer_ == nullptr && FactsOf(rule_->name()).may_forward; }
 
 // The server's messages are always applied.
 size_t AveragingStep::residual_floats() const {
@@ -93,14 +94,15 @@ absl::StatusOr<ServerStep::Result> AveragingStep::MakeStep(int64_t base_version,
                                                            int64_t choice) {
   if (average_.empty()) average_.swap(spare_);
   average_.resize(codecs_.updates.layout().size());
-  TERSE_RETURN_IF_ERROR(
-      rule_->Aggregate(codecs_.updates, messages, AveragingWeights(samples, total), absl::MakeSpan(average_)));
+  float trust = 0;
+  TERSE_RETURN_IF_ERROR(rule_->AggregateToForward(codecs_.updates, messages, AveragingWeights(samples, total),
+                                                  absl::MakeSpan(average_), &trust));
   Optimize();
   Result result;
   if (is_coded()) {
     TERSE_ASSIGN_OR_RETURN(result.downstream, MakeCodedMessage(base_version, choice));
   } else {
-    result.downstream = MakeMessage(messages, samples, total);
+    result.downstream = MakeMessage(messages, samples, total, trust);
   }
   const absl::Status status = AddWeights(weights, absl::MakeSpan(step_));
   if (!status.ok()) {
@@ -121,13 +123,13 @@ void AveragingStep::Optimize() {
 }
 
 std::string AveragingStep::MakeMessage(absl::Span<const absl::string_view> messages, absl::Span<const int64_t> samples,
-                                       int64_t total) {
+                                       int64_t total, float trust) {
   // Receivers allow for rounds.clients forwarded updates. With bundles, which no run of mode kForward takes, there are
   // more.
   const bool fits =
       config_.downstream == DownstreamMode::kForward || static_cast<int64_t>(messages.size()) <= config_.rounds.clients;
-  const bool forwards = is_average() && fits;
-  std::string message = forwards ? BuildDownstream(config_.downstream, messages, samples, average_, total)
+  const bool forwards = may_forward() && fits;
+  std::string message = forwards ? BuildDownstream(config_.downstream, messages, samples, average_, total, trust)
                                  : BuildStepDownstream(config_.downstream, average_);
   step_ = std::exchange(average_, {});
   return message;

@@ -43,14 +43,14 @@ class AveragingStep : public ServerStep {
 
   size_t optimizer_floats() const;
   size_t residual_floats() const;
-  // Whether a round's step is exactly the average of its updates, so that clients can compute it from the updates.
-  bool is_average() const;
+  // Whether clients can make a round's step themselves of its updates.
+  bool may_forward() const;
   bool is_coded() const { return state_->feedback != nullptr; }
   // average_ becomes the optimizer's step, whose next state is in next_optimizer_.
   void Optimize();
   // Makes the message of average_, and in step_ the step that clients take. The feedback of kCoded has it as pending.
   std::string MakeMessage(absl::Span<const absl::string_view> messages, absl::Span<const int64_t> samples,
-                          int64_t total);
+                          int64_t total, float trust);
   absl::StatusOr<std::string> MakeCodedMessage(int64_t base_version, int64_t choice);
   // The step that was made is taken.
   absl::Status Keep();

@@ -18,6 +18,8 @@ struct AggregationFacts {
   int64_t least_for_each = 0;
   // Whether the step is the average of the updates.
   bool is_average = false;
+  // Whether who has the updates can make the step too, so that a round may forward them (compression/downstream.h).
+  bool may_forward = false;
   // Whether updates may have weights; the other rules count them alike.
   bool takes_weights = false;
   // Whether it can make something of a model's buffers, whose values are no directions.
@@ -28,14 +30,15 @@ struct AggregationFacts {
 
 // One row a rule, in the order of AggregationRuleNames (coordinator/aggregation/aggregation_table.h).
 inline constexpr AggregationFacts kAggregationFacts[] = {
-    {"mean", 1, 0, /*is_average=*/true, /*takes_weights=*/true},
+    {"mean", 1, 0, /*is_average=*/true, /*may_forward=*/true, /*takes_weights=*/true},
     {"median"},
     {"trimmed_mean"},
     {"krum", 3, 2},
     {"multi_krum", 3, 2},
     {"bulyan", 3, 4},
-    {"majority_vote", 1, 0, /*is_average=*/false, /*takes_weights=*/false, /*takes_buffers=*/false},
-    {"imputed_mean", 1, 0, /*is_average=*/false, /*takes_weights=*/true, /*takes_buffers=*/true,
+    {"majority_vote", 1, 0, /*is_average=*/false, /*may_forward=*/false, /*takes_weights=*/false,
+     /*takes_buffers=*/false},
+    {"imputed_mean", 1, 0, /*is_average=*/false, /*may_forward=*/true, /*takes_weights=*/true, /*takes_buffers=*/true,
      /*needs_residuals=*/true},
 };
 

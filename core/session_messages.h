@@ -24,8 +24,8 @@ namespace terse {
 
 // The protocol version that this build speaks. Version 3 brought sparse steps (compression/sparse_step.h), which a
 // client must read in every run whose downstream is `auto`; version 4 data.shards, by which a client cuts its data;
-// version 5 relays.
-inline constexpr uint32_t kProtocolVersion = 5;
+// version 5 relays; version 6 forwarded updates whose silence is filled in (compression/downstream.h).
+inline constexpr uint32_t kProtocolVersion = 6;
 
 enum class Outcome { kApplied, kNotApplied, kPending, kReset };
 

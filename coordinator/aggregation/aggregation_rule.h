@@ -28,6 +28,14 @@ class AggregationRule {
   // unspecified then.
   virtual absl::Status Aggregate(const Codec& codec, absl::Span<const absl::string_view> messages,
                                  absl::Span<const float> weights, absl::Span<float> step) const = 0;
+
+  // For a rule whose updates may be forwarded (FactsOf): the same, and *trust is that with which ImputeUpdates
+  // (compression/aggregate.h) makes the same step of the same messages, bit for bit.
+  virtual absl::Status AggregateToForward(const Codec& codec, absl::Span<const absl::string_view> messages,
+                                          absl::Span<const float> weights, absl::Span<float> step, float* trust) const {
+    *trust = 0;
+    return Aggregate(codec, messages, weights, step);
+  }
 };
 
 }  // namespace terse

@@ -1,9 +1,9 @@
 #include "coordinator/aggregation/imputed_mean.h"
 
 #include <algorithm>
-#include <numeric>
 #include <vector>
 
+#include "compression/aggregate.h"
 #include "coordinator/aggregation/tensor_walk.h"
 #include "coordinator/aggregation/update_blocks.h"
 #include "coordinator/aggregation/votes.h"
@@ -11,8 +11,6 @@
 
 namespace terse {
 namespace {
-
-constexpr double kLargestFactor = 4;
 
 // What the votes of some coordinates say about each other.
 struct Pairs {
@@ -38,6 +36,15 @@ class Tally {
     }
   }
 
+  // The trust of the header.
+  float Trust() const { return static_cast<float>(std::clamp(2 * Agreement() - 1, 0.0, 1.0)); }
+
+  // Makes the step of the sums.
+  void Impute(const Imputation& imputation) {
+    for (size_t j = 0; j < step_.size(); ++j) step_[j] = imputation.Step(step_[j], senders_[j]);
+  }
+
+ private:
   // A of the header; 0 where no coordinate was sent twice.
   double Agreement() const {
     double sum = 0;
@@ -50,18 +57,6 @@ class Tally {
     return count == 0 ? 0 : sum / static_cast<double>(count);
   }
 
-  // Makes the step of the sums. `scale` is that of AverageUpdates, and `all` the weight of all updates.
-  void Impute(double all, float scale) {
-    const double trust = std::clamp(2 * Agreement() - 1, 0.0, 1.0);
-    for (size_t j = 0; j < step_.size(); ++j) {
-      const double senders = senders_[j];
-      if (senders <= 0) continue;
-      const double factor = std::min(kLargestFactor, 1 + trust * (all - senders) / senders);
-      step_[j] = static_cast<float>(static_cast<double>(step_[j] * scale) * factor);
-    }
-  }
-
- private:
   void AddPart(const UpdatePart& part, int64_t begin, float weight) {
     TensorWalk walk = walk_;
     for (size_t i = 0; i < part.positions.size(); ++i) {
@@ -92,6 +87,13 @@ class Tally {
 
 absl::Status ImputedMeanRule::Aggregate(const Codec& codec, absl::Span<const absl::string_view> messages,
                                         absl::Span<const float> weights, absl::Span<float> step) const {
+  float trust = 0;
+  return AggregateToForward(codec, messages, weights, step, &trust);
+}
+
+absl::Status ImputedMeanRule::AggregateToForward(const Codec& codec, absl::Span<const absl::string_view> messages,
+                                                 absl::Span<const float> weights, absl::Span<float> step,
+                                                 float* trust) const {
   TERSE_RETURN_IF_ERROR(CheckRound(name(), codec, messages, weights, /*byzantine=*/0, step));
   TERSE_ASSIGN_OR_RETURN(UpdateBlocks blocks, UpdateBlocks::Open(codec, messages, codec.layout().size()));
   Tally tally(&codec.layout(), step);
@@ -100,12 +102,8 @@ absl::Status ImputedMeanRule::Aggregate(const Codec& codec, absl::Span<const abs
     if (!more) break;
     tally.Add(blocks, weights);
   }
-  const auto updates = static_cast<float>(messages.size());
-  if (weights.empty()) {
-    tally.Impute(updates, 1 / updates);
-  } else {
-    tally.Impute(std::accumulate(weights.begin(), weights.end(), 0.0), 1);
-  }
+  *trust = tally.Trust();
+  tally.Impute(MakeImputation(messages.size(), weights, *trust));
   return absl::OkStatus();
 }
 

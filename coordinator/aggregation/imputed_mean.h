@@ -12,9 +12,9 @@
 //                         / sum over the same      of w_i w_k (v_ij^2 + v_kj^2)
 //                           (1: equal values; 0: signs by chance; below 0: opposite ones)
 //   A = mean of the agreements, each at least 0, over the tensors that have one
-//   trust = max(0, 2 A - 1): nothing is imputed while half of what is seen is chance
+//   trust = max(0, 2 A - 1), rounded to float32: nothing is imputed while half of what is seen is chance
 //   W_j = sum of w_i;  W = sum of the weights of all updates
-//   step_j = sum of w_i v_ij * min(4, 1 + trust * (W - W_j) / W_j)
+//   step_j = sum of w_i v_ij * min(4, 1 + trust * (W - W_j) / W_j)          (compression/imputation.h)
 //
 // The least factor is the mean's, and the largest bounds what an update that is alone at a coordinate can do to it:
 // four times what it can with the mean.
@@ -35,6 +35,8 @@ class ImputedMeanRule : public AggregationRule {
   absl::string_view name() const override { return "imputed_mean"; }
   absl::Status Aggregate(const Codec& codec, absl::Span<const absl::string_view> messages,
                          absl::Span<const float> weights, absl::Span<float> step) const override;
+  absl::Status AggregateToForward(const Codec& codec, absl::Span<const absl::string_view> messages,
+                                  absl::Span<const float> weights, absl::Span<float> step, float* trust) const override;
 };
 
 }  // namespace terse

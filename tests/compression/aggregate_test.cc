@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>
@@ -24,9 +25,15 @@ class ManyUpdates : public ::testing::TestWithParam<std::pair<const char*, doubl
     Random random(3);
     const int64_t size = codec_->layout().size();
     sum_.resize(size);
+    senders_.resize(size);
     for (int i = 0; i < kUpdates; ++i) {
       messages_.push_back(*codec_->Encode(RandomUpdate(size, &random)));
-      EXPECT_TRUE(codec_->AddDecoded(messages_.back(), 1.0f, absl::MakeSpan(sum_)).ok());
+      std::vector<float> update(size);
+      EXPECT_TRUE(codec_->AddDecoded(messages_.back(), 1.0f, absl::MakeSpan(update)).ok());
+      for (int64_t k = 0; k < size; ++k) {
+        sum_[k] += update[k];
+        senders_[k] += update[k] != 0 ? 1.0f : 0.0f;
+      }
     }
     views_.assign(messages_.begin(), messages_.end());
   }
@@ -35,7 +42,7 @@ class ManyUpdates : public ::testing::TestWithParam<std::pair<const char*, doubl
       NewCodec(GetParam().first, GetParam().second, "fp32", MakeLayout({90000, 10, 60000}));
   std::vector<std::string> messages_;
   std::vector<absl::string_view> views_;
-  std::vector<float> sum_;
+  std::vector<float> sum_, senders_;
 };
 
 TEST_P(ManyUpdates, AreSummedInTheirOrder) {
@@ -45,6 +52,20 @@ TEST_P(ManyUpdates, AreSummedInTheirOrder) {
     std::vector<float> average(sum_.size(), 99.0f);
     ASSERT_TRUE(AverageUpdates(*codec_, views_, {}, threads, absl::MakeSpan(average)).ok());
     EXPECT_TRUE(average == expected) << threads;
+  }
+}
+
+TEST_P(ManyUpdates, AreImputedFromThoseWhoSentAnElement) {
+  std::vector<float> expected = sum_;
+  for (size_t k = 0; k < expected.size(); ++k) {
+    const double factor = senders_[k] == 0 ? 1 : std::min(4.0, 1 + 0.75 * (kUpdates - senders_[k]) / senders_[k]);
+    expected[k] = static_cast<float>(static_cast<double>(sum_[k] * (1.0f / kUpdates)) * factor);
+  }
+  for (int threads : {1, 2, 5}) {
+    std::vector<float> step(sum_.size(), 99.0f);
+    ASSERT_TRUE(ImputeUpdates(*codec_, views_, {}, 0.75f, threads, absl::MakeSpan(step)).ok());
+    EXPECT_TRUE(step == expected) << threads;
+    EXPECT_FALSE(step == sum_);
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include "compression/aggregate.h"
 #include "compression/bit_stream.h"
+#include "compression/dense.h"
 #include "tests/compression/updates.h"
 
 namespace terse {
@@ -24,6 +25,7 @@ class Downstream : public ::testing::Test {
     messages_.clear();
     samples_.clear();
     total_ = 0;
+    trust_ = 0;
     codec_ = NewCodec(codec_name, density, "fp32", MakeLayout({7, 300, 20}));
     Random random(count);
     const int64_t size = codec_->layout().size();
@@ -43,9 +45,18 @@ class Downstream : public ::testing::Test {
     ASSERT_TRUE(AverageUpdates(*codec_, views_, AveragingWeights(samples_, total_), 1, absl::MakeSpan(average_)).ok());
   }
 
-  std::string Build(DownstreamMode mode) const { return BuildDownstream(mode, views_, samples_, average_, total_); }
+  // What was filled becomes a round whose silence is filled in.
+  void Impute(float trust) {
+    trust_ = trust;
+    ASSERT_TRUE(
+        ImputeUpdates(*codec_, views_, AveragingWeights(samples_, total_), trust, 1, absl::MakeSpan(average_)).ok());
+  }
 
-  // The five forms of a message of `count` updates.
+  std::string Build(DownstreamMode mode) const {
+    return BuildDownstream(mode, views_, samples_, average_, total_, trust_);
+  }
+
+  // The six forms of a message of `count` updates.
   std::vector<std::string> Forms(const std::string& codec_name, int count) {
     Fill(codec_name, 0.05, count);
     const std::string forward = Build(DownstreamMode::kForward), dense = Build(DownstreamMode::kDense);
@@ -54,7 +65,9 @@ class Downstream : public ::testing::Test {
     Fill(codec_name, 0.05, count, true);
     const std::string weighted = Build(DownstreamMode::kForward);
     FillShares(codec_name, 0.05, count);
-    return {forward, dense, sparse, weighted, Build(DownstreamMode::kForward)};
+    const std::string shares = Build(DownstreamMode::kForward);
+    Impute(0.5f);
+    return {forward, dense, sparse, weighted, shares, Build(DownstreamMode::kForward)};
   }
 
   std::vector<float> Apply(const std::string& message) const {
@@ -79,6 +92,7 @@ class Downstream : public ::testing::Test {
   std::vector<absl::string_view> views_;
   std::vector<int64_t> samples_;
   int64_t total_ = 0;
+  float trust_ = 0;
   std::vector<float> average_;
 };
 
@@ -100,15 +114,19 @@ TEST_F(Downstream, AllExactFormsGiveTheSameWeights) {
       const std::string what = absl::StrCat(name, " of ", count);
       Fill(name, 0.05, count);
       check(what);
+      Impute(0.625f);
+      check(absl::StrCat(what, ", imputed"));
       Fill(name, 0.05, count, /*weighted=*/true);
       check(absl::StrCat(what, ", weighted"));
+      Impute(1);
+      check(absl::StrCat(what, ", weighted and imputed"));
       FillShares(name, 0.05, count);
       check(absl::StrCat(what, ", shares"));
     }
   }
 }
 
-TEST_F(Downstream, ForwardCarriesUpdatesSamplesAndTotal) {
+TEST_F(Downstream, ForwardCarriesUpdatesSamplesTotalAndTrust) {
   const auto check = [&] {
     const std::string message = Build(DownstreamMode::kForward);
     const auto forwarded = ParseForwarded(message);
@@ -116,12 +134,15 @@ TEST_F(Downstream, ForwardCarriesUpdatesSamplesAndTotal) {
     EXPECT_EQ(forwarded->updates, views_);
     EXPECT_EQ(forwarded->samples, samples_);
     EXPECT_EQ(forwarded->total, total_);
+    EXPECT_EQ(forwarded->trust, trust_);
   };
   for (bool weighted : {false, true}) {
     Fill("sbc", 0.05, 40, weighted);
     check();
   }
   FillShares("sbc", 0.05, 40);
+  check();
+  Impute(0x1p-149f);
   check();
   EXPECT_EQ(ParseForwarded(Build(DownstreamMode::kDense)).status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(ParseForwarded("").status().code(), absl::StatusCode::kInvalidArgument);
@@ -239,7 +260,7 @@ TEST_F(Downstream, TheLongestMessageIsAllowedAndNoLonger) {
     const std::vector<absl::string_view> updates = {longest, longest, longest};
     const int64_t all = std::numeric_limits<int64_t>::max(), most = all / 3;
     const std::string forward =
-        BuildDownstream(DownstreamMode::kForward, updates, {most, most, most}, average_, /*total=*/all);
+        BuildDownstream(DownstreamMode::kForward, updates, {most, most, most}, average_, /*total=*/all, /*trust=*/1);
     EXPECT_TRUE(ParseForwarded(forward).ok());
     const size_t dense = Build(DownstreamMode::kDense).size();
     EXPECT_EQ(static_cast<int64_t>(std::max(forward.size(), dense)), MaxDownstreamBytes(*codec_, 3)) << name;
@@ -325,6 +346,24 @@ TEST_F(Downstream, RefusesBadTotals) {
   EXPECT_THAT(Refusal(of("\x03", "\x04")), HasSubstr("fewer shares"));
   EXPECT_THAT(Refusal(of(std::string(1, '\0'), "\x04")), HasSubstr("number of shares"));
   EXPECT_THAT(Refusal(of(std::string(9, '\xff') + "\x01", "\x04")), HasSubstr("number of shares"));  // above 2^63
+}
+
+TEST_F(Downstream, RefusesBadTrust) {
+  Fill("sbc", 0.05, 2);
+  const std::string forward = Build(DownstreamMode::kForward);
+  const auto with = [&](float trust, const std::string& within) {
+    std::string message = "\x8a";
+    AppendFloats({trust}, &message);
+    return message + within;
+  };
+  EXPECT_TRUE(ParseForwarded(with(1, forward)).ok());
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  for (const float trust : {0.0f, -0.5f, 1.0000001f, nan}) {
+    EXPECT_THAT(Refusal(with(trust, forward)), HasSubstr("unusable trust")) << trust;
+  }
+  EXPECT_THAT(Refusal(with(1, "")), HasSubstr("unusable trust"));
+  EXPECT_THAT(Refusal(with(1, with(1, forward))), HasSubstr("unusable trust")) << "one within the other";
+  EXPECT_THAT(Refusal(with(1, Build(DownstreamMode::kDense))), HasSubstr("not a forward message"));
 }
 
 TEST_F(Downstream, RefusesOrBoundsEverySingleByteCorruption) {

@@ -40,6 +40,7 @@ struct Case {
   std::vector<std::string> messages;
   std::vector<int64_t> samples;
   int64_t total = 0;
+  float trust = 0;
   std::vector<CohortFacts> cohorts;
   std::string bundle;
   std::string forward;
@@ -89,6 +90,8 @@ void ReadLine(absl::string_view key, const std::vector<std::string>& fields, Cas
     for (const std::string& number : fields) into->samples.push_back(std::stoll(number));
   } else if (key == "total") {
     into->total = std::stoll(fields[0]);
+  } else if (key == "trust") {
+    into->trust = ReadFloats(fields)[0];
   } else if (key == "cohorts") {
     for (size_t i = 0; i + 1 < fields.size(); i += 2) {
       into->cohorts.push_back({std::stoll(fields[i]), std::stoll(fields[i + 1])});
@@ -163,17 +166,17 @@ TEST(Golden, UpdatesBecomeTheirMessages) {
 }
 
 TEST(Golden, DownstreamMessagesAreTheirBytes) {
-  int checked = 0, sparse = 0;
+  int checked = 0, sparse = 0, imputed = 0;
   for (const Case& golden : ReadCases()) {
     if (golden.forward.empty()) continue;
     SCOPED_TRACE(golden.name);
     const std::vector<absl::string_view> views(golden.messages.begin(), golden.messages.end());
     std::vector<float> average(golden.codec->layout().size());
-    ASSERT_TRUE(
-        AverageUpdates(*golden.codec, views, AveragingWeights(golden.samples, golden.total), 1, absl::MakeSpan(average))
-            .ok());
+    ASSERT_TRUE(ImputeUpdates(*golden.codec, views, AveragingWeights(golden.samples, golden.total), golden.trust, 1,
+                              absl::MakeSpan(average))
+                    .ok());
     const auto build = [&](DownstreamMode mode) {
-      return BuildDownstream(mode, views, golden.samples, average, golden.total);
+      return BuildDownstream(mode, views, golden.samples, average, golden.total, golden.trust);
     };
     EXPECT_EQ(build(DownstreamMode::kForward), golden.forward);
     EXPECT_EQ(build(DownstreamMode::kDense), golden.average);
@@ -187,10 +190,13 @@ TEST(Golden, DownstreamMessagesAreTheirBytes) {
     EXPECT_EQ(forwarded->updates, views);
     EXPECT_EQ(forwarded->samples, golden.samples);
     EXPECT_EQ(forwarded->total, golden.total);
+    EXPECT_EQ(forwarded->trust, golden.trust);
     ++checked;
+    imputed += static_cast<int>(golden.trust > 0);
   }
-  EXPECT_EQ(checked, 11);
-  EXPECT_EQ(sparse, 11);
+  EXPECT_EQ(checked, 15);
+  EXPECT_EQ(sparse, 15);
+  EXPECT_EQ(imputed, 4);
 }
 
 TEST(Golden, BundlesAreTheirBytes) {
@@ -211,7 +217,7 @@ TEST(Golden, BundlesAreTheirBytes) {
     }
     ++checked;
   }
-  EXPECT_EQ(checked, 11);
+  EXPECT_EQ(checked, 15);
 }
 
 TEST(Golden, ModelsAreTheirBytes) {
@@ -254,6 +260,7 @@ TEST(Golden, TheDocumentShowsTheBytesOfItsExample) {
        {message, buffers, packed, BuildDownstream(DownstreamMode::kForward, views, {}, average),
         BuildDownstream(DownstreamMode::kForward, views, {600, 200}, average),
         BuildDownstream(DownstreamMode::kForward, views, {600, 200}, average, 1000),
+        BuildDownstream(DownstreamMode::kForward, views, {}, average, /*total=*/0, /*trust=*/0.5f),
         BuildDownstream(DownstreamMode::kDense, views, {}, average), BuildCodedDownstream(message),
         BuildStepDownstream(DownstreamMode::kAuto, average),
         *BuildBundle({{message, {1, 600}}, {message, {3, 200}}})}) {

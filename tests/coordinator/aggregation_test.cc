@@ -1,6 +1,7 @@
 // Rules of aggregation: what each makes of updates that were worked out elsewhere, and what all of them promise.
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <fstream>
 #include <limits>
 #include <random>
@@ -10,6 +11,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "compression/aggregate.h"
 #include "compression/codec_table.h"
 #include "coordinator/aggregation/aggregation_table.h"
 #include "coordinator/aggregation/closeness.h"
@@ -172,6 +174,30 @@ TEST(ImputedMean, IsTheMeanWhereUpdatesDisagree) {
   const Updates round(TwoTensors(40, 60), updates);
   EXPECT_EQ(*round.Aggregate(RuleOf("imputed_mean")), *round.Aggregate(RuleOf("mean")));
   EXPECT_EQ(*round.Aggregate(RuleOf("imputed_mean"), weights), *round.Aggregate(RuleOf("mean"), weights));
+}
+
+// What receivers of forwarded updates compute.
+TEST(ImputedMean, IsMadeOfTheUpdatesAndTheTrust) {
+  std::vector<Vector> updates = RandomUpdates(70, 300, 5);
+  for (Vector& update : updates) {
+    for (float& value : update) value = std::abs(value);
+  }
+  const Updates round(TwoTensors(140, 160), updates);
+  std::vector<float> weights;
+  for (int i = 1; i <= 70; ++i) weights.push_back(static_cast<float>(i) / 2485);
+  for (const std::vector<float>& given : {std::vector<float>(), weights}) {
+    Vector step(300), again(300);
+    float trust = 0;
+    const auto rule = *MakeAggregationRule(RuleOf("imputed_mean"));
+    ASSERT_EQ(rule->AggregateToForward(round.codec(), round.views(), given, absl::MakeSpan(step), &trust),
+              absl::OkStatus());
+    EXPECT_GT(trust, 0.1f);
+    EXPECT_LT(trust, 0.9f);
+    ASSERT_EQ(ImputeUpdates(round.codec(), round.views(), given, trust, /*threads=*/2, absl::MakeSpan(again)),
+              absl::OkStatus());
+    EXPECT_EQ(std::memcmp(again.data(), step.data(), sizeof(float) * step.size()), 0);
+    EXPECT_NE(step, *round.Aggregate(RuleOf("mean"), given));
+  }
 }
 
 TEST(ImputedMean, CountsAnUpdateByItsWeight) {
@@ -420,8 +446,9 @@ TEST(AggregationTable, TheSchemaKnowsEveryRow) {
   for (const RunConfigKey& key : RunConfigKeys()) {
     if (key.key == "aggregation.rule") allowed = key.allowed;
   }
-  EXPECT_EQ(allowed,
-            "'mean', 'median', 'trimmed_mean', 'krum', 'multi_krum', 'bulyan', 'majority_vote' or 'imputed_mean'");
+  EXPECT_EQ(
+      allowed,
+      "'auto', 'mean', 'median', 'trimmed_mean', 'krum', 'multi_krum', 'bulyan', 'majority_vote' or 'imputed_mean'");
   EXPECT_THAT(AggregationRuleNames(), ElementsAre("mean", "median", "trimmed_mean", "krum", "multi_krum", "bulyan",
                                                   "majority_vote", "imputed_mean"));
   for (const std::string& name : AggregationRuleNames()) EXPECT_EQ((*MakeAggregationRule(RuleOf(name)))->name(), name);

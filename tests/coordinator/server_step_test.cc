@@ -54,9 +54,21 @@ class Server {
     return messages;
   }
 
+  // Those of clients that mostly learn the same.
+  std::vector<std::string> AgreeingMessages(int64_t round) const {
+    std::vector<std::string> messages;
+    for (int64_t client = 0; client < kClients; ++client) {
+      std::vector<float> delta = GridDelta(0, round);
+      const std::vector<float> own = GridDelta(1 + client, round);
+      for (size_t i = 0; i < delta.size(); ++i) delta[i] += own[i] / 4;
+      messages.push_back(*codec_->Encode(delta));
+    }
+    return messages;
+  }
+
   // One round; what was sent and what it is repeated from are appended.
-  void Round(int64_t round) {
-    const std::vector<std::string> messages = Messages(round);
+  void Round(int64_t round) { Round(round, Messages(round)); }
+  void Round(int64_t round, const std::vector<std::string>& messages) {
     const std::vector<absl::string_view> views(messages.begin(), messages.end());
     absl::StatusOr<ServerStep::Result> made = step_->MakeStep(round, weights_, views, {}, 0, 0);
     ASSERT_EQ(made.status(), absl::OkStatus());
@@ -154,6 +166,21 @@ TEST(ServerStep, RepeatsItsRoundsFromAnyCheckpoint) {
                   .code(),
               absl::StatusCode::kDataLoss)
         << NameOf(config);
+  }
+}
+
+// Clients make the step of what was forwarded: Round compares.
+TEST(ServerStep, ForwardsUpdatesWhoseSilenceIsFilledIn) {
+  RunConfig config = StepConfig(DownstreamMode::kForward, "average");
+  config.aggregation.rule = "imputed_mean";
+  Server server(config);
+  for (int64_t round = 0; round < 5; ++round) {
+    const std::vector<std::string> messages = server.AgreeingMessages(round);
+    server.Round(round, messages);
+    const auto forwarded = ParseForwarded(server.sent.back());
+    ASSERT_EQ(forwarded.status(), absl::OkStatus()) << round;
+    EXPECT_EQ(forwarded->updates, std::vector<absl::string_view>(messages.begin(), messages.end()));
+    EXPECT_GT(forwarded->trust, 0.1f) << round;
   }
 }
 

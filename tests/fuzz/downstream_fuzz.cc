@@ -34,9 +34,10 @@ void CheckOneForm(const Codec& codec, absl::string_view message, const std::vect
     return;
   }
   const auto forwarded = ParseForwarded(message);
-  const std::string again = forwarded.ok() ? BuildDownstream(DownstreamMode::kForward, forwarded->updates,
-                                                             forwarded->samples, average, forwarded->total)
-                                           : BuildDownstream(DownstreamMode::kDense, {}, {}, average);
+  const std::string again = forwarded.ok()
+                                ? BuildDownstream(DownstreamMode::kForward, forwarded->updates, forwarded->samples,
+                                                  average, forwarded->total, forwarded->trust)
+                                : BuildDownstream(DownstreamMode::kDense, {}, {}, average);
   Require(again == message, "an applied message is the one that BuildDownstream makes");
 }
 

@@ -91,6 +91,9 @@ void AddDownstreamSeeds(Seeds* seeds) {
         Bytes({static_cast<int>(i)}) + BuildDownstream(DownstreamMode::kForward, messages, {600, 1}, average);
     (*seeds)[absl::StrCat("downstream/", cases.cases()[i].name, "_shares")] =
         Bytes({static_cast<int>(i)}) + BuildDownstream(DownstreamMode::kForward, messages, {600, 1}, average, 700);
+    (*seeds)[absl::StrCat("downstream/", cases.cases()[i].name, "_imputed")] =
+        Bytes({static_cast<int>(i)}) +
+        BuildDownstream(DownstreamMode::kForward, messages, {}, average, /*total=*/0, /*trust=*/0.75f);
     (*seeds)[absl::StrCat("downstream/", cases.cases()[i].name, "_coded")] =
         Bytes({static_cast<int>(i)}) + BuildCodedDownstream(first);
     (*seeds)[absl::StrCat("downstream/", cases.cases()[i].name, "_model")] =

@@ -1,16 +1,19 @@
-"""The downstream messages of compression/FORMAT.md, "0x81 to 0x85 and 0x89" and "0x86 to 0x88", in Python, written from that text
-alone.
+"""The downstream messages of compression/FORMAT.md, "0x81 to 0x85, 0x89 and 0x8a" and "0x86 to 0x88", in Python, written from
+that text alone.
 
-`samples` has one number an update, or none for the plain average.
+`samples` has one number an update, or none for the plain average; `total` is not 0 where they are shares of more than their sum. `trust`
+is 0 for the average. Decoded updates are lists of floats. An element of a decoded update that was not sent is 0, and one that was sent
+is not, unless `trust` is 0.
 
-  forward(updates, samples, total=0) -> bytes; `total` where the samples are shares of more than their sum
-  dense(decoded, samples, total=0) -> bytes, of decoded updates (lists of floats)
+  forward(updates, samples, total=0, trust=0) -> bytes
+  step_of(decoded, samples, total, trust) -> the step
+  dense(values) -> bytes
   step(values) -> bytes: the shorter one of the dense and the sparse step
   coded(message) -> bytes, of a message of the downstream codec
   whole_model(values), coded_model(message), centered_model(message) -> bytes; the snapshot is centered_model(b'')
   centered(snapshot, decoded) -> the model, of lists of floats
   bundle(updates, cohorts) -> bytes, of "0x1c: bundles"; a cohort is (clients, samples)
-  read_forward(message) -> (updates, samples, total); ValueError for what no coordinator sends
+  read_forward(message) -> (updates, samples, total, trust); ValueError for what no coordinator sends
 """
 import struct
 
@@ -26,8 +29,9 @@ def varint(value):
     return out + bytes([value])
 
 
-def forward(updates, samples, total=0):
-    out = bytes([0x85 if total else 0x83 if samples else 0x81]) + varint(len(updates))
+def forward(updates, samples, total=0, trust=0):
+    out = b'\x8a' + struct.pack('<f', trust) if trust else b''
+    out += bytes([0x85 if total else 0x83 if samples else 0x81]) + varint(len(updates))
     out += varint(total) if total else b''
     for i, update in enumerate(updates):
         out += (varint(samples[i]) if samples else b'') + varint(len(update)) + update
@@ -41,17 +45,24 @@ def bundle(updates, cohorts):
     return out
 
 
-def average(decoded, samples, total):
+def step_of(decoded, samples, total, trust):
     weights = [f32(float(n) / float(total or sum(samples))) for n in samples]
     step = [0.0] * len(decoded[0])
+    senders = list(step)
     for i, update in enumerate(decoded):
-        terms = [f32(weights[i] * x) for x in update] if weights else update
-        step = [f32(a + x) for a, x in zip(step, terms)]
-    return step if weights else [f32(a * f32(1 / len(decoded))) for a in step]
+        weight = weights[i] if weights else 1.0
+        step = [f32(a + f32(weight * x)) for a, x in zip(step, update)]
+        senders = [f32(a + weight) if x != 0 else a for a, x in zip(senders, update)]
+    if not weights:
+        step = [f32(a * f32(1 / len(decoded))) for a in step]
+    if not trust:
+        return step
+    everyone = sum(weights) if weights else float(len(decoded))
+    return [f32(a * min(4.0, 1 + trust * (everyone - m) / m)) if m > 0 else a for a, m in zip(step, senders)]
 
 
-def dense(decoded, samples, total=0):
-    return b'\x82' + b''.join(struct.pack('<f', x) for x in average(decoded, samples, total))
+def dense(values):
+    return b'\x82' + b''.join(struct.pack('<f', x) for x in values)
 
 
 def code_lengths(weights):
@@ -154,6 +165,11 @@ def read_varint(message, at):
 
 
 def read_forward(message):
+    trust = 0
+    if message[:1] == b'\x8a':
+        trust, message = struct.unpack('<f', message[1:5])[0], message[5:]
+        if not 0 < trust <= 1:
+            raise ValueError('a bad trust')
     if not message or message[0] not in (0x81, 0x83, 0x85):
         raise ValueError('another format')
     count, at = read_varint(message, 1)
@@ -172,4 +188,4 @@ def read_forward(message):
         raise ValueError('bad counts')
     if message[0] == 0x85 and not sum(samples) < total < 2**63:
         raise ValueError('a bad total')
-    return updates, samples, total
+    return updates, samples, total, trust

@@ -206,35 +206,41 @@ def choice_case(name, specs, choice, tensors, buffers):
 
 def downstream_cases():
     sbc = {'name': 'sbc', 'density': 0.1, 'positions': 'rice'}
-    yield 'downstream', {'name': 'dense'}, [], 0
-    yield 'downstream-sbc', sbc, [], 0
-    yield 'downstream-weighted', {'name': 'dense'}, [600, 1, 35], 0
-    yield 'downstream-weighted-sbc', sbc, [1, 2**14, 2**21 - 1, 127, 128], 0
-    yield 'downstream-weighted-bits', {'name': 'dense'}, [2**24 + 1, 2**53 + 1, 3], 0
-    yield 'downstream-weighted-most', {'name': 'qsgd', 'bits': 2}, [2**61, 2**62, 2**61 - 1], 0
-    yield 'downstream-shares', {'name': 'dense'}, [2**20, 741455, 2**19], 3 * 2**20
-    yield 'downstream-shares-sbc', sbc, [1, 1, 1], 2**63 - 1
-    yield 'downstream-shares-one-less', sbc, [127, 128, 2**14], 2**14 + 256
-    yield 'downstream-signs', {'name': 'signsgd'}, [], 0
-    yield 'downstream-most-listed', {'name': 'stc', 'density': 0.3, 'positions': 'rice'}, [3, 5, 1, 1, 9], 0
+    yield 'downstream', {'name': 'dense'}, [], 0, 0
+    yield 'downstream-sbc', sbc, [], 0, 0
+    yield 'downstream-weighted', {'name': 'dense'}, [600, 1, 35], 0, 0
+    yield 'downstream-weighted-sbc', sbc, [1, 2**14, 2**21 - 1, 127, 128], 0, 0
+    yield 'downstream-weighted-bits', {'name': 'dense'}, [2**24 + 1, 2**53 + 1, 3], 0, 0
+    yield 'downstream-weighted-most', {'name': 'qsgd', 'bits': 2}, [2**61, 2**62, 2**61 - 1], 0, 0
+    yield 'downstream-shares', {'name': 'dense'}, [2**20, 741455, 2**19], 3 * 2**20, 0
+    yield 'downstream-shares-sbc', sbc, [1, 1, 1], 2**63 - 1, 0
+    yield 'downstream-shares-one-less', sbc, [127, 128, 2**14], 2**14 + 256, 0
+    yield 'downstream-signs', {'name': 'signsgd'}, [], 0, 0
+    yield 'downstream-most-listed', {'name': 'stc', 'density': 0.3, 'positions': 'rice'}, [3, 5, 1, 1, 9], 0, 0
+    stc = {'name': 'stc', 'density': 0.3, 'positions': 'rice'}
+    yield 'downstream-imputed', sbc, [], 0, 0.625
+    yield 'downstream-imputed-wholly', stc, [], 0, 1.0
+    yield 'downstream-imputed-weighted', stc, [600, 1, 35, 40], 0, float.fromhex('0x1.99999ap-1')
+    yield 'downstream-imputed-shares', stc, [127, 128, 2**14], 2**15, float.fromhex('0x1p-149')
 
 
-def downstream_case(name, spec, updates, samples, total):
+def downstream_case(name, spec, updates, samples, total, trust):
     messages = [encode(spec, [update]) for update in updates]
     decoded = [decode(spec, [update], message)[0] for update, message in zip(updates, messages)]
-    forward = downstream.forward(messages, samples, total)
-    if downstream.read_forward(forward) != (messages, samples, total):
+    forward = downstream.forward(messages, samples, total, trust)
+    if downstream.read_forward(forward) != (messages, samples, total, trust):
         raise ValueError('what was written is not what is read')
     lines = ['', f'case {name}', 'codec ' + ' '.join(f'{key}={value}' for key, value in spec.items()),
              f'layout {len(updates[0])}'] + [f'message {message.hex()}' for message in messages]
     lines += ['samples ' + ' '.join(map(str, samples))] if samples else []
     lines += [f'total {total}'] if total else []
+    lines += ['trust ' + words([[trust]])] if trust else []
     # Numbers of one byte and of several; the most samples that an update may stand for is 2^48.
     cohorts = [(1 + 130 * i * i, samples[i] % 2**48 + 1 if samples else 1) for i in range(len(messages))]
     lines += ['cohorts ' + ' '.join(f'{clients} {count}' for clients, count in cohorts),
               f'bundle {downstream.bundle(messages, cohorts).hex()}']
-    step = downstream.step(downstream.average(decoded, samples, total))
-    return lines + [f'forward {forward.hex()}', f'step {step.hex()}', f'average {downstream.dense(decoded, samples, total).hex()}',
+    values = downstream.step_of(decoded, samples, total, trust)
+    return lines + [f'forward {forward.hex()}', f'step {downstream.step(values).hex()}', f'average {downstream.dense(values).hex()}',
                     f'coded {downstream.coded(messages[0]).hex()}']
 
 
@@ -265,9 +271,9 @@ def render():
     for choice in choice_cases():
         lines += choice_case(*choice)
     rng = random.Random(1)
-    for name, spec, samples, total in downstream_cases():
+    for name, spec, samples, total, trust in downstream_cases():
         updates = [random_tensor(rng, 40, 'gauss') for _ in range(max(3, len(samples)))]
-        lines += downstream_case(name, spec, updates, samples, total)
+        lines += downstream_case(name, spec, updates, samples, total, trust)
     rng = random.Random(2019)
     for name, spec in model_cases():
         lines += model_case(name, spec, *([random_tensor(rng, n, 'gauss') for n in (20, 7)] for _ in range(2)))

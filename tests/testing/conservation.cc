@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "compression/downstream_model.h"
@@ -82,6 +83,8 @@ absl::Status AddHeldBack(const Codec& codec, const StoredState& state, absl::Fun
 }
 
 absl::StatusOr<std::vector<absl::string_view>> UpdatesOfForward(absl::string_view downstream) {
+  // Behind a trust there is one of the other forms.
+  if (absl::StartsWith(downstream, "\x8a")) downstream.remove_prefix(std::min<size_t>(5, downstream.size()));
   const char form = downstream.empty() ? '\0' : downstream[0];
   const bool shared = form == static_cast<char>(0x85), weighted = shared || form == static_cast<char>(0x83);
   if (!weighted && form != static_cast<char>(0x81)) return absl::InternalError("not a forward message");
