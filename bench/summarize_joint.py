@@ -1,10 +1,10 @@
-"""Mean and spread over seeds of the controller joint against a grid of fixed local steps and densities.
+"""Mean and spread over seeds of the controller joint, in one row or several, against a grid of fixed local steps and densities.
 
     terse-bench paper joint --data DIR --only lenet5 --seed 1 --json > 1.json      # and further seeds
     python3 bench/summarize_joint.py 1.json 2.json 3.json
 
-Prints a Markdown table a model: the best fixed pair by the means over the seeds, and joint. In every seed joint's
-budget is a share of what that seed's best fixed pair sent.
+Prints a Markdown table a model: the best fixed pair by the means over the seeds, and the rows of joint. In every seed
+their budgets are shares of what that seed's best fixed pair sent.
 """
 
 import argparse
@@ -39,10 +39,11 @@ def best_pair(means, payloads, tolerance, larger_is_better):
 def summarize(model, seeds):
     """Markdown of one model; `seeds` has a {method: row} for each seed."""
     methods = set.intersection(*(set(seed) for seed in seeds))
-    if "joint" not in methods:
-        raise SystemExit(f"{model}: joint must be in every file")
-    joint = seeds[0]["joint"]
-    metric = "accuracy" if joint["perplexity"] is None else "perplexity"
+    joints = sorted(m for m in methods if m.startswith("joint"))
+    if not joints:
+        raise SystemExit(f"{model}: a row of joint must be in every file")
+    first = seeds[0][joints[0]]
+    metric = "accuracy" if first["perplexity"] is None else "perplexity"
 
     def of(method, key):
         return [seed[method][key] for seed in seeds]
@@ -51,18 +52,19 @@ def summarize(model, seeds):
         return statistics.mean(of(method, key))
 
     # A pair that did not converge has no metric.
-    pairs = [m for m in sorted(methods - {"joint"}) if None not in of(m, metric)]
-    if not pairs or None in of("joint", metric):
+    pairs = [m for m in sorted(methods.difference(joints)) if None not in of(m, metric)]
+    if not pairs or any(None in of(m, metric) for m in joints):
         raise SystemExit(f"{model}: joint and at least one fixed pair must have converged in every file")
     means = {m: mean(m, metric) for m in pairs}
     payloads = {m: mean(m, "payload_bytes_up") for m in pairs}
-    target, best = best_pair(means, payloads, joint["tolerance"], metric == "accuracy")
-    reached = sum(of("joint", "reaches_target"))
-    print(f"{model}, {len(seeds)} seeds, {len(pairs)} fixed pairs; target {target:.4f}. "
-          f"joint reaches its seed's target in {reached} of {len(seeds)}.\n")
-    print(f"| method | {metric} | up, payload, KB | wire, KB | payload, against the best fixed pair |")
+    target, best = best_pair(means, payloads, first["tolerance"], metric == "accuracy")
+    print(f"{model}, {len(seeds)} seeds, {len(pairs)} fixed pairs; target {target:.4f}.")
+    for joint in joints:
+        reached = sum(of(joint, "reaches_target"))
+        print(f"{joint} reaches its seed's target in {reached} of {len(seeds)}.")
+    print(f"\n| method | {metric} | up, payload, KB | wire, KB | payload, against the best fixed pair |")
     print("|---|---|---|---|---|")
-    for method in (best, "joint"):
+    for method in [best, *joints]:
         payload, wire = of(method, "payload_bytes_up"), of(method, "wire_bytes_up")
         cells = [text(of(method, metric), ".4f"), text([bytes_ / 1e3 for bytes_ in payload], ".1f"),
                  text([bytes_ / 1e3 for bytes_ in wire], ".1f"),

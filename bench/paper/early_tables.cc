@@ -38,6 +38,7 @@ std::vector<PaperMethod> EarlyMethods() {
       Sbc("mean4", "SBC, p = 0.04, mean", kFewSteps, "0.04", kWhole, "mean"),
       Sbc("adaptive", "SBC, p = 0.01, imputed mean, adaptive decay", kFewSteps, "0.01", kAdaptive, "imputed_mean"),
       Sbc("adaptive2", "SBC, p = 0.02, imputed mean, adaptive decay", kFewSteps, "0.02", kAdaptive, "imputed_mean"),
+      Sbc("adaptive4", "SBC, p = 0.04, imputed mean, adaptive decay", kFewSteps, "0.04", kAdaptive, "imputed_mean"),
   };
 }
 

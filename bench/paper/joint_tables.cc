@@ -27,6 +27,11 @@ std::vector<PaperMethod> JointMethods() {
       "0.03]\n";
   joint.budget_share = 0.69;
   methods.push_back(joint);
+  joint.name = "joint_half";
+  joint.title = "joint, half of the bytes, imputed mean";
+  joint.budget_share = 0.5;
+  joint.aggregation = "rule = 'imputed_mean'\n";
+  methods.push_back(joint);
   return methods;
 }
 

@@ -35,7 +35,7 @@ struct PaperMethod {
   // Above 0: [control] gets this share of what a client sent in the best fixed row of the workload (best_fixed.h) as
   // its budget, and the run ends with its iterations, however many rounds those take.
   double budget_share = 0;
-  std::string aggregation = {};  // [aggregation]
+  std::string aggregation = "rule = 'mean'\n";  // [aggregation]; the papers average
 };
 
 // A model on a data set with its hyperparameters.

@@ -93,8 +93,12 @@ TEST(PaperTable, TheBitsOfMqgrad) {
 
 TEST(PaperTable, JointGetsABudgetAndAllIterations) {
   const PaperTable& table = Table("joint");
-  ASSERT_EQ(table.methods.size(), 17u);
+  ASSERT_EQ(table.methods.size(), 18u);
+  EXPECT_EQ(table.methods[16].budget_share, 0.69);
+  EXPECT_EQ(table.methods[17].budget_share, 0.5);
   for (const PaperWorkload& workload : table.workloads) {
+    EXPECT_EQ(ConfigOf(MakePaperRow(table, workload, 16, {})).aggregation().rule(), "mean");
+    EXPECT_EQ(ConfigOf(MakePaperRow(table, workload, 17, {})).aggregation().rule(), "imputed_mean");
     for (size_t i = 0; i < 16; ++i) EXPECT_EQ(ConfigOf(MakePaperRow(table, workload, i, {})).control().name(), "fixed");
     const PaperRow row = MakePaperRow(table, workload, 16, {0.5, 1, 1234.4});
     const v1::RunConfig joint = ConfigOf(row);
@@ -192,18 +196,25 @@ TEST(PaperTable, TheMethodsOfSparseLoCo) {
   EXPECT_EQ(two_bits.downstream().bits(), 2);
 }
 
+TEST(PaperTable, PapersAverage) {
+  for (const PaperTable& table : PaperTables()) {
+    for (const PaperWorkload& workload : table.workloads) {
+      const v1::RunConfig config = ConfigOf(MakePaperRow(table, workload, 0, {}));
+      EXPECT_EQ(config.aggregation().rule(), "mean") << table.name << " " << workload.name;
+    }
+  }
+}
+
 TEST(PaperTable, TheMethodsOfShortRuns) {
   const PaperTable& table = Table("early");
-  ASSERT_EQ(table.methods.size(), 7u);
+  ASSERT_EQ(table.methods.size(), 8u);
   for (const PaperWorkload& workload : table.workloads) {
     EXPECT_TRUE(workload.figures.empty()) << workload.name;
-    const double densities[] = {1, 0.01, 0.01, 0.02, 0.04, 0.01, 0.02};
-    const char* const rules[] = {"mean", "mean",         "imputed_mean", "imputed_mean",
-                                 "mean", "imputed_mean", "imputed_mean"};
-    for (size_t i = 0; i < 7; ++i) {
+    const double densities[] = {1, 0.01, 0.01, 0.02, 0.04, 0.01, 0.02, 0.04};
+    for (size_t i = 0; i < 8; ++i) {
       const v1::RunConfig config = ConfigOf(MakePaperRow(table, workload, i, {0.1, 1}));
       EXPECT_EQ(config.train().local_steps(), 10);
-      EXPECT_EQ(config.aggregation().rule(), rules[i]);
+      EXPECT_EQ(config.aggregation().rule(), i < 2 || i == 4 ? "mean" : "imputed_mean");
       EXPECT_EQ(config.codec().name(), i == 0 ? "dense" : "sbc");
       if (i > 0) {
         EXPECT_EQ(config.codec().density(), densities[i]);
