@@ -7,8 +7,8 @@
 
 namespace terse {
 
-// The table's settings as the engines know them.
-AggregationSpec ToCore(const v1::Aggregation& aggregation);
+// The settings as the engines know them; the rule 'auto' is the one that it stands for in this run (RUN_FILE.md).
+AggregationSpec AggregationOf(const v1::RunConfig& config);
 
 // Appends every contradiction; part of CheckAcrossFields. Fields are in their ranges.
 void CheckAggregation(const v1::RunConfig& config, ConfigViolations* violations);

@@ -167,10 +167,6 @@ ControlSpec ToCore(const v1::Control& control) {
 
 }  // namespace
 
-AggregationSpec ToCore(const v1::Aggregation& aggregation) {
-  return {aggregation.rule(), aggregation.absent(), aggregation.trim(), aggregation.byzantine(), aggregation.keep()};
-}
-
 RunLimits ToCore(const v1::Limits& limits) {
   RunLimits core;
   core.seconds = limits.seconds();
@@ -202,7 +198,7 @@ absl::StatusOr<RunConfig> ToCore(const v1::RunConfig& given) {
   }
   run.server = ToCore(config.server());
   run.control = ToCore(config.control());
-  run.aggregation = ToCore(config.aggregation());
+  run.aggregation = AggregationOf(config);
   run.rounds = ToCore(config.rounds(), run.aggregation);
   run.clients = ToCore(config.clients());
   run.limits = ToCore(config.limits());

@@ -353,6 +353,8 @@ v1::RunConfig WithLaterDefaults(v1::RunConfig config) {
                            : !config.has_ledger()              ? 7
                                                                : 8;
   if (revision < 8) FillLaterFields(revision, "", &config);
+  // A run goes on with the rule that it began with, which was the average before there was a choice.
+  if (revision < 6) config.mutable_aggregation()->set_rule("mean");
   return config;
 }
 

@@ -38,9 +38,9 @@ RelayTree::RelayTree(const Shape& shape)
                    shape.moves ? "partition = 'all'" : absl::StrCat("shards = ", shape.relays * shape.clients_each),
                    // Where bundles come, the updates are kept beside the log.
                    "\n[codec]\ndownstream = '", shape.forwards ? "stc" : "forward",
-                   "'\nname = 'sbc'\ndensity = 0.05\nmean_precision = 'bf16'\n", "[rounds]\ncount = ", shape.rounds,
-                   "\nclients = ", shape.relays, "\nquorum = ", shape.moves ? 1 : shape.relays,
-                   "\nevaluate_every = 100000\n[checkpoints]\nevery = 1000000\n"));
+                   "'\nname = 'sbc'\ndensity = 0.05\nmean_precision = 'bf16'\n[aggregation]\nrule = 'mean'\n",
+                   "[rounds]\ncount = ", shape.rounds, "\nclients = ", shape.relays, "\nquorum = ",
+                   shape.moves ? 1 : shape.relays, "\nevaluate_every = 100000\n[checkpoints]\nevery = 1000000\n"));
 }
 
 std::string RelayTree::relay_state(int relay, int process) const {

@@ -48,10 +48,10 @@ TEST(RunConfigAggregation, CarriesEverySetting) {
   EXPECT_EQ(run.policy.cosine, -0.25);
 }
 
-TEST(RunConfigAggregation, ARunWithoutThemHasTheMeanAndRefusesNothing) {
+TEST(RunConfigAggregation, ARunWithoutThemImputesAndRefusesNothing) {
   const RunConfig run = *ToCore(Least());
   const AggregationSpec plain;
-  EXPECT_EQ(run.aggregation.rule, plain.rule);
+  EXPECT_EQ(run.aggregation.rule, "imputed_mean");
   EXPECT_EQ(run.aggregation.absent, plain.absent);
   EXPECT_EQ(run.aggregation.trim, plain.trim);
   EXPECT_EQ(run.aggregation.byzantine, plain.byzantine);
@@ -60,11 +60,35 @@ TEST(RunConfigAggregation, ARunWithoutThemHasTheMeanAndRefusesNothing) {
   EXPECT_EQ(run.policy.norm_ratio, 8) << "on by default";
 }
 
+std::string RuleOf(absl::string_view from, absl::string_view to) {
+  const auto config = ParseRunConfig(
+      absl::StrReplaceAll(kRobust, {{"'multi_krum'", "'auto'"}, {"keep = 4\n", ""}, {from, to}}), "x.toml");
+  EXPECT_TRUE(config.ok()) << config.status();
+  return config.ok() ? ToCore(*config)->aggregation.rule : "";
+}
+
+TEST(RunConfigAggregation, AutoImputesWhereClientsKeepTheSmallElements) {
+  for (const char* codec : {"sbc", "stc", "sbc_or_stc", "top_k", "sparseloco"}) {
+    EXPECT_EQ(RuleOf("'sbc'", absl::StrCat("'", codec, "'")), "imputed_mean") << codec;
+  }
+  for (const char* codec : {"dense", "qsgd", "strom", "dgc", "mcgq"}) {
+    EXPECT_EQ(RuleOf("'sbc'", absl::StrCat("'", codec, "'")), "mean") << codec;
+  }
+  for (const char* feedback : {"error_feedback", "adaptive_decay"}) {
+    EXPECT_EQ(RuleOf("'sbc'", absl::StrCat("'sbc'\nfeedback = '", feedback, "'")), "imputed_mean") << feedback;
+  }
+  EXPECT_EQ(RuleOf("'sbc'", "'sbc'\nfeedback = 'none'"), "mean");
+  EXPECT_EQ(RuleOf("'dense'", "'forward'"), "imputed_mean");
+  EXPECT_EQ(RuleOf("clients = 11", "clients = 11\nweighting = 'samples'"), "imputed_mean");
+  EXPECT_EQ(RuleOf("clients = 11", "clients = 11\nmode = 'buffered'\nbuffer = 11"), "mean");
+}
+
 TEST(RunConfigAggregation, CompletesAConfigurationOfAnOlderProgram) {
-  v1::RunConfig before = Least();
+  v1::RunConfig before = Least(), mean = Least();
   before.clear_aggregation();
   before.clear_policy();
-  EXPECT_EQ(WithLaterDefaults(before).SerializeAsString(), Least().SerializeAsString());
+  mean.mutable_aggregation()->set_rule("mean");
+  EXPECT_EQ(WithLaterDefaults(before).SerializeAsString(), mean.SerializeAsString()) << "it began with the average";
 }
 
 TEST(RunConfigAggregation, RulesNeedADownstreamThatCanTellTheirStep) {

@@ -170,8 +170,13 @@ TEST_F(DiffTest, OfRunsOfTheCoordinatorWithLaterDefaults) {
   EXPECT_EQ(Ask({"run", "diff", "demo", file}).code, kExitOk) << "a name is no setting";
   EXPECT_EQ(server_.asked_run, "demo");
   // A coordinator of an earlier release sends it like this.
-  server_.status.mutable_config()->clear_aggregation();
+  server_.status.mutable_config()->clear_ledger();
+  server_.status.mutable_config()->clear_events();
   EXPECT_EQ(Ask({"run", "diff", file, "demo"}).code, kExitOk);
+  // One that knew no rules took the average.
+  server_.status.mutable_config()->clear_aggregation();
+  EXPECT_THAT(Ask({"run", "diff", file, "demo"}).out, ::testing::ContainsRegex("aggregation.rule +\"auto\" +\"mean\""));
+  *server_.status.mutable_config()->mutable_aggregation() = config.aggregation();
   server_.status.mutable_config()->mutable_rounds()->set_count(4);
   const CtlOutcome differs = Ask({"run", "diff", file, "demo"});
   EXPECT_EQ(differs.code, kExitFailed);
