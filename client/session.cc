@@ -79,7 +79,10 @@ absl::optional<absl::Status> ClientSession::Take(OutboundLink* link, const FromS
 void ClientSession::Rest() {
   if (!work_.has_value()) return;
   work_->trainer = nullptr;
-  if (work_->feedback != nullptr && work_->feedback->observes()) work_->resting = std::move(work_->feedback);
+  if (work_->feedback != nullptr && work_->feedback->observes()) {
+    work_->resting = std::move(work_->feedback);
+    work_->resting->Rest();
+  }
   work_->feedback = nullptr;
   work_->scratch = std::vector<float>();
 }

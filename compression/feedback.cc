@@ -29,6 +29,7 @@ bool AllFinite(absl::Span<const float> values) {
 Feedback::Feedback(const Codec* codec, int vectors, double decay, std::unique_ptr<RateSchedule> schedule)
     : dense_(vectors * codec->layout().size(), 0.0f),
       codec_(codec),
+      state_size_(dense_.size()),
       decay_(static_cast<float>(decay)),
       schedule_(std::move(schedule)),
       scratch_(codec->NewScratch()) {}
@@ -111,17 +112,24 @@ void Feedback::DropBuffers() {
   }
 }
 
+void Feedback::Rest() {
+  dense_ = std::vector<float>();
+  latest_ = std::vector<float>();
+  pending_ = std::string();
+  scratch_ = codec_->NewScratch();
+}
+
 double Feedback::Reset() {
-  const double lost = Norm();
-  dense_.assign(dense_.size(), 0.0f);
+  const double lost = dense_.empty() ? 0 : Norm();
+  dense_.assign(state_size_, 0.0f);
   pending_.clear();
   return lost;
 }
 
 absl::Status Feedback::Restore(absl::Span<const float> dense, absl::string_view minus, absl::string_view pending) {
-  if (dense.size() != dense_.size()) {
+  if (dense.size() != state_size_) {
     return absl::DataLossError(
-        absl::StrCat("the stored state has ", dense.size(), " numbers, the run's feedback ", dense_.size()));
+        absl::StrCat("the stored state has ", dense.size(), " numbers, the run's feedback ", state_size_));
   }
   if (!AllFinite(dense)) return absl::DataLossError("the stored residual holds NaN or infinity");
   if (!minus.empty() && !pending.empty()) {

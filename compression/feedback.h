@@ -70,6 +70,10 @@ class Feedback {
   // while an update is pending; DATA_LOSS for a message that does not decode, and no change.
   absl::Status Rejoin(absl::string_view message);
 
+  // Gives back the memory of the state, which a Reset or a Restore takes again, and keeps what was observed. Nothing
+  // else may be asked of it before that.
+  void Rest();
+
   // Zeroes the state and forgets a pending update. Returns the L2 norm of what is lost, for the report.
   double Reset();
 
@@ -126,9 +130,10 @@ class Feedback {
   absl::Status TakeOut(absl::string_view message);
 
   const Codec* const codec_;
+  const size_t state_size_;  // elements of dense_, unless it rests
   float decay_;
   const std::unique_ptr<RateSchedule> schedule_;
-  const std::unique_ptr<EncodeScratch> scratch_;
+  std::unique_ptr<EncodeScratch> scratch_;
   std::vector<float> latest_;  // kept for codecs that use it
   std::string pending_;
 };

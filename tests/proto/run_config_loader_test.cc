@@ -503,7 +503,7 @@ TEST(RunConfigSchema, KnowsEveryRowOfTheCompressionTables) {
   positions.emplace_back(kSharedPositions);
   EXPECT_THAT(Allowed("positions"), UnorderedElementsAreArray(positions));
   std::vector<std::string> feedbacks = FeedbackNames();
-  feedbacks.push_back("own");
+  feedbacks.insert(feedbacks.end(), {"auto", "own"});
   EXPECT_THAT(Allowed("feedback"), UnorderedElementsAreArray(feedbacks));
   const CodecSpec defaults;
   const CodecSpec codec = ToCore(Least())->codec;
