@@ -7,6 +7,7 @@
 #include "absl/strings/cord.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "client/observations.h"
 #include "compression/bundle.h"
 #include "compression/downstream_model.h"
 #include "compression/feedback_table.h"
@@ -79,10 +80,6 @@ absl::optional<absl::Status> ClientSession::Take(OutboundLink* link, const FromS
 void ClientSession::Rest() {
   if (!work_.has_value()) return;
   work_->trainer = nullptr;
-  if (work_->feedback != nullptr && work_->feedback->observes()) {
-    work_->resting = std::move(work_->feedback);
-    work_->resting->Rest();
-  }
   work_->feedback = nullptr;
   work_->scratch = std::vector<float>();
 }
@@ -234,12 +231,7 @@ absl::Status ClientSession::Equip(absl::string_view module, Work* work) const {
     TERSE_ASSIGN_OR_RETURN(work->codec, MakeUpdateCodec(config, work->trainer->layout()));
     TERSE_ASSIGN_OR_RETURN(work->downstream_codec, MakeDownstreamCodec(config, work->trainer->layout()));
   }
-  if (work->resting != nullptr) {
-    work->feedback = std::move(work->resting);
-    work->feedback->Reset();
-  } else {
-    TERSE_ASSIGN_OR_RETURN(work->feedback, MakeFeedback(config.codec, work->codec.get()));
-  }
+  TERSE_ASSIGN_OR_RETURN(work->feedback, MakeFeedback(config.codec, work->codec.get()));
   TERSE_RETURN_IF_ERROR(LoadState(module, work));
   if (!work->feedback->pending()) work->residual_norm = work->feedback->Norm();
   return absl::OkStatus();
@@ -268,7 +260,9 @@ absl::Status ClientSession::LoadState(absl::string_view module, Work* work) cons
     TERSE_RETURN_IF_ERROR(work->feedback->Restore(stored->dense, sealed ? "" : made, sealed ? made : ""));
   }
   if (!work->history.has_value()) TERSE_RETURN_IF_ERROR(work->RestoreHistory(*stored));
-  TERSE_RETURN_IF_ERROR(RestoreTrainer(stored->trainer_state, module, work));
+  TERSE_ASSIGN_OR_RETURN(const ObservedState state, ReadObservations(stored->trainer_state));
+  if (!state.observations.empty()) TERSE_RETURN_IF_ERROR(work->feedback->RestoreObservations(state.observations));
+  TERSE_RETURN_IF_ERROR(RestoreTrainer(state.trainer_state, module, work));
   // A reset leaves nothing, an applied update the message that was.
   if (!sealed) work->trainer->OnSettled(/*is_left=*/stored->has_dense && stored->minus.empty());
   return absl::OkStatus();

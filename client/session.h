@@ -66,7 +66,7 @@ class ClientSession {
   absl::Status Start(OutboundLink* link);
   absl::optional<absl::Status> Take(OutboundLink* link, const FromServer& message);
   // Between messages: frees what the state directory has or what can be made anew, the trainer and the residual, until
-  // a message needs it. A run whose updates are packed keeps its history in memory, and a feedback that observes stays.
+  // a message needs it. A run whose updates are packed keeps its history in memory.
   void Rest();
 
   // Saves what helps the next start (the model, and the state that relaxed durability kept in memory). The model is
@@ -99,7 +99,6 @@ class ClientSession {
     std::unique_ptr<const Codec> codec;
     std::unique_ptr<const Codec> downstream_codec;  // null unless the downstream mode is coded
     std::unique_ptr<Feedback> feedback;             // null at rest
-    std::unique_ptr<Feedback> resting;              // where the feedback is at rest if it observes, else null
     // The residual's L2 norm after the newest verdict; nullopt while an update waits that an earlier process sealed,
     // and where it is not known at rest.
     absl::optional<double> residual_norm;

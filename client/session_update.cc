@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "client/observations.h"
 #include "client/session.h"
 #include "compression/bundle.h"
 #include "core/codec_choices.h"
@@ -116,6 +117,7 @@ absl::Status ClientSession::SealUpdate(const Assignment& assignment, std::string
   update.message = std::move(message);
   work_->scratch = std::vector<float>();  // makes room: the trainer's state may be as large
   TERSE_ASSIGN_OR_RETURN(std::string trainer_state, work_->trainer->SaveState());
+  trainer_state = WithObservations(work_->feedback->Observations(), std::move(trainer_state));
   std::string history = work_->history.has_value() ? work_->history->Serialize() : "";
   TERSE_RETURN_IF_ERROR(StoredStatus(
       options_.state->Seal(work_->feedback->dense(), update, std::move(trainer_state), std::move(history))));

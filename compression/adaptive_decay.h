@@ -33,19 +33,23 @@
 
 namespace terse {
 
-// The contract is Feedback's, and the state that is stored is the residual: P is measured anew after a restart. Until
-// two deltas were observed, with a codec that carries all parameters, and where nobody else changes the model, P is 0
-// and this is error feedback. Memory: 8 bytes more for each parameter that is looked at, all of a small model and at
-// most kMostObserved of a large one.
+// The contract is Feedback's. Until two deltas were observed, with a codec that carries all parameters, and where
+// nobody else changes the model, P is 0 and this is error feedback. Memory: 8 bytes more for each parameter that is
+// looked at, all of a small model and at most kMostObserved of a large one.
 class AdaptiveDecay : public ErrorFeedback {
  public:
-  static constexpr int64_t kMostObserved = int64_t{1} << 18;
+  static constexpr int64_t kMostObserved = int64_t{1} << 15;
 
   explicit AdaptiveDecay(const Codec* codec, std::unique_ptr<RateSchedule> schedule = nullptr);
 
   absl::string_view name() const override { return "adaptive_decay"; }
   bool observes() const override { return true; }
   void Observe(absl::Span<const float> weights, absl::Span<const float> delta) override;
+  // Format, little-endian: float64 answered, float64 moved; uint8, 1 if something was observed and else 0, and then
+  // float32 weights and float32 deltas, one of each for every parameter that is looked at; and to the end uint32 places
+  // of those in the last message, increasing.
+  std::string Observations() const override;
+  absl::Status RestoreObservations(absl::string_view bytes) override;
 
   // P, from 0 to 1.
   double repeated() const;
@@ -55,6 +59,7 @@ class AdaptiveDecay : public ErrorFeedback {
   // The parameter that is looked at in place i: one of each `spacing_` in a row, and not always the same one of them,
   // which could be a row of a matrix.
   size_t Observed(size_t i) const;
+  size_t observed() const { return (parameters() + spacing_ - 1) / spacing_; }
 
   const size_t spacing_;
   // Of the parameters that are looked at, as observed last; empty before that.

@@ -29,7 +29,6 @@ bool AllFinite(absl::Span<const float> values) {
 Feedback::Feedback(const Codec* codec, int vectors, double decay, std::unique_ptr<RateSchedule> schedule)
     : dense_(vectors * codec->layout().size(), 0.0f),
       codec_(codec),
-      state_size_(dense_.size()),
       decay_(static_cast<float>(decay)),
       schedule_(std::move(schedule)),
       scratch_(codec->NewScratch()) {}
@@ -112,24 +111,17 @@ void Feedback::DropBuffers() {
   }
 }
 
-void Feedback::Rest() {
-  dense_ = std::vector<float>();
-  latest_ = std::vector<float>();
-  pending_ = std::string();
-  scratch_ = codec_->NewScratch();
-}
-
 double Feedback::Reset() {
-  const double lost = dense_.empty() ? 0 : Norm();
-  dense_.assign(state_size_, 0.0f);
+  const double lost = Norm();
+  dense_.assign(dense_.size(), 0.0f);
   pending_.clear();
   return lost;
 }
 
 absl::Status Feedback::Restore(absl::Span<const float> dense, absl::string_view minus, absl::string_view pending) {
-  if (dense.size() != state_size_) {
+  if (dense.size() != dense_.size()) {
     return absl::DataLossError(
-        absl::StrCat("the stored state has ", dense.size(), " numbers, the run's feedback ", state_size_));
+        absl::StrCat("the stored state has ", dense.size(), " numbers, the run's feedback ", dense_.size()));
   }
   if (!AllFinite(dense)) return absl::DataLossError("the stored residual holds NaN or infinity");
   if (!minus.empty() && !pending.empty()) {

@@ -48,6 +48,11 @@ class Feedback {
   // elements. Looks at parameters only.
   virtual void Observe(absl::Span<const float> /*weights*/, absl::Span<const float> /*delta*/) {}
 
+  // What was observed until now, to be stored beside dense(); and the same for an equal feedback to go on from.
+  // DATA_LOSS for bytes that are not of one: nothing is observed then.
+  virtual std::string Observations() const { return ""; }
+  virtual absl::Status RestoreObservations(absl::string_view /*bytes*/) { return absl::OkStatus(); }
+
   // Encodes with `key` and the codec of `choice` (EncodeOptions). *delta has layout().size() elements; afterwards it
   // has as many unspecified ones: its memory is exchanged with the state's, so that nothing is copied.
   // FAILED_PRECONDITION while an update is pending; INVALID_ARGUMENT from the codec, in which case the state is as it
@@ -69,10 +74,6 @@ class Feedback {
   // known: what it carried is in the state again, as far as the message tells, and it is pending. FAILED_PRECONDITION
   // while an update is pending; DATA_LOSS for a message that does not decode, and no change.
   absl::Status Rejoin(absl::string_view message);
-
-  // Gives back the memory of the state, which a Reset or a Restore takes again, and keeps what was observed. Nothing
-  // else may be asked of it before that.
-  void Rest();
 
   // Zeroes the state and forgets a pending update. Returns the L2 norm of what is lost, for the report.
   double Reset();
@@ -130,10 +131,9 @@ class Feedback {
   absl::Status TakeOut(absl::string_view message);
 
   const Codec* const codec_;
-  const size_t state_size_;  // elements of dense_, unless it rests
   float decay_;
   const std::unique_ptr<RateSchedule> schedule_;
-  std::unique_ptr<EncodeScratch> scratch_;
+  const std::unique_ptr<EncodeScratch> scratch_;
   std::vector<float> latest_;  // kept for codecs that use it
   std::string pending_;
 };

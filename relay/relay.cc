@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client/observations.h"
 #include "client/rpc/daemon.h"
 #include "core/status.h"
 #include "relay/cohort_trainer.h"
@@ -38,8 +39,9 @@ absl::Status Relay::ReadState(RunStores& runs) {
   const absl::StatusOr<std::unique_ptr<ClientState>> state = ClientState::Open(state_.directory, *state_.files);
   if (!state.ok()) return options_.below.store.empty() ? state.status() : InStore(state.status(), runs.place());
   TERSE_ASSIGN_OR_RETURN(const StoredState stored, (*state)->Read());
-  if (stored.trainer_state.empty()) return absl::OkStatus();
-  TERSE_ASSIGN_OR_RETURN(const CohortState cohort, ParseCohortState(stored.trainer_state));
+  TERSE_ASSIGN_OR_RETURN(const ObservedState observed, ReadObservations(stored.trainer_state));
+  if (observed.trainer_state.empty()) return absl::OkStatus();
+  TERSE_ASSIGN_OR_RETURN(const CohortState cohort, ParseCohortState(observed.trainer_state));
   desk_.SetSealed(cohort.sealed);
   return absl::OkStatus();
 }

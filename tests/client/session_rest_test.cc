@@ -34,7 +34,7 @@ struct Client {
   std::string log;
 };
 
-// The state that a session keeps in memory at rest, because it is nowhere else.
+// The state of a session that is more than its residual.
 enum class Keeps { kNothing, kHistory, kObservations };
 
 // Training that takes a fifth of the weights back.

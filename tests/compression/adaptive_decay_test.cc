@@ -5,6 +5,7 @@
 
 #include <cmath>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "compression/feedback_table.h"
@@ -173,6 +174,51 @@ TEST(AdaptiveDecay, LooksAtASampleOfALargeModel) {
     for (int64_t i = 0; i < size; ++i) weights[i] += step[i];
   }
   EXPECT_NEAR(feedback.repeated(), 0.3, 1e-4);
+}
+
+// A process that starts anew goes on as if it had not ended.
+TEST(AdaptiveDecay, GoesOnFromWhatIsStored) {
+  const auto codec = NewCodec("sbc", 0.1, "fp32", MakeLayout({kSize}));
+  AdaptiveDecay whole(codec.get());
+  auto stopped = std::make_unique<AdaptiveDecay>(codec.get());
+  Random random(17);
+  for (uint64_t round = 0; round < 6; ++round) {
+    const Vector weights = RandomUpdate(kSize, &random);
+    Vector delta = ValleyOf(0.2, 0.1).Train(weights, &random), same = delta;
+    whole.Observe(weights, delta);
+    stopped->Observe(weights, same);
+    ASSERT_EQ(*stopped->Compress(&same, {1, round, 2}), *whole.Compress(&delta, {1, round, 2}));
+    ASSERT_TRUE(whole.Settle(true).ok());
+    ASSERT_TRUE(stopped->Settle(true).ok());
+    auto next = std::make_unique<AdaptiveDecay>(codec.get());
+    ASSERT_TRUE(next->Restore(stopped->dense(), "", "").ok());
+    ASSERT_TRUE(next->RestoreObservations(stopped->Observations()).ok());
+    ASSERT_EQ(next->Observations(), whole.Observations());
+    stopped = std::move(next);
+  }
+  EXPECT_GT(whole.repeated(), 0.1);
+}
+
+TEST(AdaptiveDecay, RefusesObservationsOfAnotherForm) {
+  const auto codec = NewCodec("sbc", 0.5, "fp32", MakeLayout({4}));
+  AdaptiveDecay feedback(codec.get()), other(codec.get());
+  ASSERT_TRUE(other.RestoreObservations(feedback.Observations()).ok()) << "nothing was observed";
+  Vector delta = {1, 2, 3, 4};
+  feedback.Observe(Vector{5, 6, 7, 8}, delta);
+  ASSERT_TRUE(feedback.Compress(&delta, {}).ok());
+  const std::string good = feedback.Observations();
+  ASSERT_EQ(good.size(), 17 + 8 * 4 + 4 * 2u);
+  std::string not_finite = good, beyond = good, not_increasing = good;
+  not_finite.replace(17, 4, "\xff\xff\xff\xff");
+  beyond[good.size() - 4] = 4;
+  not_increasing.replace(good.size() - 4, 4, good.substr(good.size() - 8, 4));
+  for (const std::string& bad : {std::string(), good.substr(0, 16), good.substr(0, 17), good.substr(0, 17 + 31),
+                                 good + "1", not_finite, beyond, not_increasing}) {
+    EXPECT_EQ(other.RestoreObservations(bad).code(), absl::StatusCode::kDataLoss) << bad.size();
+  }
+  EXPECT_EQ(other.repeated(), 0);
+  EXPECT_TRUE(other.RestoreObservations(good).ok());
+  EXPECT_EQ(other.Observations(), good);
 }
 
 TEST(AdaptiveDecay, LeavesBuffersAlone) {

@@ -516,7 +516,7 @@ TEST(RunConfigSchema, KnowsEveryRowOfTheCompressionTables) {
   EXPECT_EQ(codec.threshold, defaults.threshold);
   EXPECT_EQ(codec.samples, defaults.samples);
   EXPECT_EQ(codec.sampling_step, defaults.sampling_step);
-  EXPECT_EQ(codec.feedback, defaults.feedback);
+  EXPECT_EQ(codec.feedback, "adaptive_decay") << "for this codec";
   EXPECT_EQ(codec.decay, defaults.decay);
   EXPECT_EQ(codec.momentum, defaults.momentum);
   EXPECT_EQ(codec.clip, defaults.clip);

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "client/observations.h"
 #include "compression/bundle.h"
 #include "core/status.h"
 #include "storage/byte_io.h"
@@ -25,6 +26,8 @@ absl::StatusOr<absl::optional<StoredState>> ReadState(const std::string& directo
   if (!std::filesystem::exists(directory + "/MANIFEST")) return absl::optional<StoredState>();
   TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<ClientState> state, ClientState::Open(directory));
   TERSE_ASSIGN_OR_RETURN(StoredState stored, state->Read());
+  TERSE_ASSIGN_OR_RETURN(const ObservedState observed, ReadObservations(stored.trainer_state));
+  stored.trainer_state = std::string(observed.trainer_state);
   return absl::make_optional(std::move(stored));
 }
 
