@@ -3,12 +3,25 @@
 #include <string>
 #include <tuple>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "core/aggregation_facts.h"
-#include "proto/run_config_auto.h"
 
 namespace terse {
 namespace {
+
+// The codecs that send an update's largest elements, and the feedbacks with which the rest comes later: there, a client
+// that sent nothing at an element has only not got to it.
+constexpr absl::string_view kSendTheLargest[] = {"sbc", "stc", "sbc_or_stc", "top_k", "sparseloco"};
+constexpr absl::string_view kKeepTheRest[] = {"own", "error_feedback", "adaptive_decay"};
+
+// What aggregation.rule = 'auto' stands for: docs/ROBUSTNESS.md, "For speed, not for safety".
+absl::string_view AutomaticRule(const v1::RunConfig& config) {
+  const bool synchronous = config.rounds().mode() == "synchronous" && config.server().epoch_length() == 0;
+  const bool imputes = synchronous && absl::c_linear_search(kSendTheLargest, config.codec().name()) &&
+                       absl::c_linear_search(kKeepTheRest, config.codec().feedback());
+  return imputes ? "imputed_mean" : "mean";
+}
 
 // Settings that cannot be combined with a rule other than the mean.
 void CheckRule(const v1::RunConfig& config, const AggregationFacts& facts, ConfigViolations* violations) {
@@ -60,7 +73,8 @@ void CheckLeast(const v1::RunConfig& config, const AggregationSpec& spec, Config
 
 AggregationSpec AggregationOf(const v1::RunConfig& config) {
   const v1::Aggregation& given = config.aggregation();
-  return {AggregationRuleOfRun(config), given.absent(), given.trim(), given.byzantine(), given.keep()};
+  const absl::string_view rule = given.rule() == "auto" ? AutomaticRule(config) : given.rule();
+  return {std::string(rule), given.absent(), given.trim(), given.byzantine(), given.keep()};
 }
 
 void CheckAggregation(const v1::RunConfig& config, ConfigViolations* violations) {

@@ -7,7 +7,7 @@
 
 namespace terse {
 
-// The settings as the engines know them, with the rule that 'auto' stands for (run_config_auto.h).
+// The settings as the engines know them; the rule 'auto' is the one that it stands for in this run (RUN_FILE.md).
 AggregationSpec AggregationOf(const v1::RunConfig& config);
 
 // Appends every contradiction; part of CheckAcrossFields. Fields are in their ranges.

@@ -4,7 +4,6 @@
 
 #include "core/aggregation_facts.h"
 #include "core/status.h"
-#include "proto/run_config_auto.h"
 #include "proto/run_config_loader.h"
 #include "proto/run_config_rules.h"
 
@@ -193,7 +192,6 @@ absl::StatusOr<RunConfig> ToCore(const v1::RunConfig& given) {
   run.data = ToCore(config.data());
   run.train = ToCore(config.train());
   run.codec = ToCore(config.codec());
-  run.codec.feedback = FeedbackOfRun(config);
   run.downstream = DownstreamOf(config.codec());
   if (run.downstream == DownstreamMode::kCoded) {
     run.downstream_codec = ToCodecSpec(config.codec().downstream(), config.downstream());

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "bench/paper/bidirectional_tables.h"
@@ -37,12 +36,6 @@ std::string Scaled(absl::string_view text, double scale) {
 // "[name]" and its keys; nothing without keys.
 std::string Section(absl::string_view name, const std::string& keys) {
   return keys.empty() ? "" : absl::StrCat("\n[", name, "]\n", keys);
-}
-
-// The papers' feedback is the codec's own where a method names none.
-std::string CodecKeys(const PaperWorkload& workload, const PaperMethod& method) {
-  const std::string keys = absl::StrCat(method.codec, workload.codec_keys);
-  return absl::StrContains(keys, "feedback = ") ? keys : absl::StrCat(keys, "feedback = 'own'\n");
 }
 
 std::string ServerKeys(const PaperWorkload& workload, const PaperMethod& method, size_t number) {
@@ -94,7 +87,7 @@ PaperRow MakePaperRow(const PaperTable& table, const PaperWorkload& workload, si
       "\n[train]\nlocal_steps = ", steps, "\n", workload.train, "\n[train.optimizer]\n", workload.optimizer,
       workload.momentum ? row.method->optimizer_keys : "",
       Section("train.schedule", Scaled(workload.schedule, scale.scale)),
-      Section("codec", CodecKeys(workload, *row.method)), Section("downstream", row.method->downstream),
+      Section("codec", row.method->codec + workload.codec_keys), Section("downstream", row.method->downstream),
       Section("server", ServerKeys(workload, *row.method, method)), Section("aggregation", row.method->aggregation),
       Section("control", ControlKeys(workload, *row.method, scale)),
       Section("limits", row.method->budget_share > 0 ? absl::StrCat("iterations = ", row.iterations, "\n") : ""),

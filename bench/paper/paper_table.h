@@ -26,7 +26,7 @@ struct PaperMethod {
   std::string name;             // "sbc1"
   std::string title;            // "SBC (1)"
   std::string optimizer_keys;   // added to [train.optimizer] where the optimizer has momentum
-  std::string codec;            // [codec]; without a feedback, the codec's own
+  std::string codec;            // [codec]
   int64_t local_steps;          // n; 0: the workload's own (Federated Averaging)
   int64_t checkpoint_every;     // versions; few where the log has whole models
   std::string control = {};     // [control]; empty: nothing changes while the run goes on

@@ -46,8 +46,7 @@ absl::Status CheckRuns(const CoordinatorOptions& options, const RunLearningFacto
     if (cancelled()) return absl::CancelledError("the check was stopped");
     const RunHost& run = *runs->runs().front();
     out << "run " << run.name() << " can be served: " << run.codec().layout().parameters() << " parameters, codec "
-        << run.config().codec.name << ", feedback " << run.config().codec.feedback << ", aggregation "
-        << run.config().aggregation.rule << "\n";
+        << run.config().codec.name << ", aggregation " << run.config().aggregation.rule << "\n";
     TERSE_ASSIGN_OR_RETURN(const TrafficForecast traffic, ForecastTraffic(run.config(), run.codec().layout()));
     out << TrafficText(traffic, /*per_million=*/false);
   }

@@ -54,7 +54,7 @@ std::string ConservationRunFile(const std::string& durability, const std::string
   return absl::StrCat(
       "name = 'conservation'\ndurability = '", durability,
       "'\n[train]\nlocal_steps = 1\noptimizer.learning_rate = 1.0\n[codec]\nname = 'sbc'\ndensity = 0.05\n"
-      "downstream = 'forward'\nfeedback = 'own'\n"
+      "downstream = 'forward'\n"
       "mean_precision = 'bf16'\npositions = '",
       positions, "'\n[rounds]\ncount = ", rounds, "\nclients = ", kClients,
       "\nevaluate_every = 1000\n[checkpoints]\nevery = 1000000\n");

@@ -33,15 +33,14 @@ RelayTree::RelayTree(const Shape& shape)
   // No checkpoint but the first, so that the log keeps every update.
   WriteText(
       directory_ / "run.toml",
-      absl::StrCat(
-          "name = 'tree'\n[train]\nlocal_steps = 1\noptimizer.learning_rate = 1.0\n[data]\n",
-          // A client that moves finds no shard that is free.
-          shape.moves ? "partition = 'all'" : absl::StrCat("shards = ", shape.relays * shape.clients_each),
-          // Where bundles come, the updates are kept beside the log.
-          "\n[codec]\ndownstream = '", shape.forwards ? "stc" : "forward",
-          "'\nname = 'sbc'\ndensity = 0.05\nmean_precision = 'bf16'\nfeedback = 'own'\n[aggregation]\nrule = 'mean'\n",
-          "[rounds]\ncount = ", shape.rounds, "\nclients = ", shape.relays, "\nquorum = ",
-          shape.moves ? 1 : shape.relays, "\nevaluate_every = 100000\n[checkpoints]\nevery = 1000000\n"));
+      absl::StrCat("name = 'tree'\n[train]\nlocal_steps = 1\noptimizer.learning_rate = 1.0\n[data]\n",
+                   // A client that moves finds no shard that is free.
+                   shape.moves ? "partition = 'all'" : absl::StrCat("shards = ", shape.relays * shape.clients_each),
+                   // Where bundles come, the updates are kept beside the log.
+                   "\n[codec]\ndownstream = '", shape.forwards ? "stc" : "forward",
+                   "'\nname = 'sbc'\ndensity = 0.05\nmean_precision = 'bf16'\n[aggregation]\nrule = 'mean'\n",
+                   "[rounds]\ncount = ", shape.rounds, "\nclients = ", shape.relays, "\nquorum = ",
+                   shape.moves ? 1 : shape.relays, "\nevaluate_every = 100000\n[checkpoints]\nevery = 1000000\n"));
 }
 
 std::string RelayTree::relay_state(int relay, int process) const {

@@ -60,6 +60,29 @@ TEST(RunConfigAggregation, ARunWithoutThemImputesAndRefusesNothing) {
   EXPECT_EQ(run.policy.norm_ratio, 8) << "on by default";
 }
 
+std::string RuleOf(absl::string_view from, absl::string_view to) {
+  const auto config = ParseRunConfig(
+      absl::StrReplaceAll(kRobust, {{"'multi_krum'", "'auto'"}, {"keep = 4\n", ""}, {from, to}}), "x.toml");
+  EXPECT_TRUE(config.ok()) << config.status();
+  return config.ok() ? ToCore(*config)->aggregation.rule : "";
+}
+
+TEST(RunConfigAggregation, AutoImputesWhereClientsKeepTheSmallElements) {
+  for (const char* codec : {"sbc", "stc", "sbc_or_stc", "top_k", "sparseloco"}) {
+    EXPECT_EQ(RuleOf("'sbc'", absl::StrCat("'", codec, "'")), "imputed_mean") << codec;
+  }
+  for (const char* codec : {"dense", "qsgd", "strom", "dgc", "mcgq"}) {
+    EXPECT_EQ(RuleOf("'sbc'", absl::StrCat("'", codec, "'")), "mean") << codec;
+  }
+  for (const char* feedback : {"error_feedback", "adaptive_decay"}) {
+    EXPECT_EQ(RuleOf("'sbc'", absl::StrCat("'sbc'\nfeedback = '", feedback, "'")), "imputed_mean") << feedback;
+  }
+  EXPECT_EQ(RuleOf("'sbc'", "'sbc'\nfeedback = 'none'"), "mean");
+  EXPECT_EQ(RuleOf("'dense'", "'forward'"), "imputed_mean");
+  EXPECT_EQ(RuleOf("clients = 11", "clients = 11\nweighting = 'samples'"), "imputed_mean");
+  EXPECT_EQ(RuleOf("clients = 11", "clients = 11\nmode = 'buffered'\nbuffer = 11"), "mean");
+}
+
 TEST(RunConfigAggregation, CompletesAConfigurationOfAnOlderProgram) {
   v1::RunConfig before = Least(), mean = Least();
   before.clear_aggregation();
