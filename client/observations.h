@@ -1,6 +1,7 @@
 // What a feedback has observed (compression/feedback.h), stored with the trainer's state of the same update: both are
-// as of the training that the update came from. Format, only with a feedback that observes: uint32 little-endian, the
-// bytes of the observations; the observations; the trainer's state.
+// as of the training that the update came from, and a file of their own would take one more sync in every round.
+// Format: kObservationsMark, with which no trainer's state begins; uint32, little-endian, the bytes of the
+// observations; the observations; the trainer's state. Where nothing was observed, it is the trainer's state alone.
 #ifndef TERSE_CLIENT_OBSERVATIONS_H_
 #define TERSE_CLIENT_OBSERVATIONS_H_
 

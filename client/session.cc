@@ -261,7 +261,9 @@ absl::Status ClientSession::LoadState(absl::string_view module, Work* work) cons
   }
   if (!work->history.has_value()) TERSE_RETURN_IF_ERROR(work->RestoreHistory(*stored));
   TERSE_ASSIGN_OR_RETURN(const ObservedState state, ReadObservations(stored->trainer_state));
-  if (!state.observations.empty()) TERSE_RETURN_IF_ERROR(work->feedback->RestoreObservations(state.observations));
+  if (!state.observations.empty() && !work->feedback->RestoreObservations(state.observations).ok()) {
+    Log(LogLevel::kWarn, 0, "what the feedback has observed was stored by another version of Terse: it begins anew");
+  }
   TERSE_RETURN_IF_ERROR(RestoreTrainer(state.trainer_state, module, work));
   // A reset leaves nothing, an applied update the message that was.
   if (!sealed) work->trainer->OnSettled(/*is_left=*/stored->has_dense && stored->minus.empty());
