@@ -22,7 +22,7 @@ from plot_style import FONT, INK, PAPER, quiet, save
 
 METHODS = {"dense": ("dense", "#8b9299"), "mean": ("SBC 1%, mean", "#c8553d"), "mean4": ("SBC 4%, mean", "#e0a63b"),
            "imputed": ("SBC 1%, imputed mean", "#5b7fb4"), "imputed2": ("SBC 2%, imputed mean", "#2f8f6b"),
-           "imputed4": ("SBC 4%, imputed mean", "#6b4a94"),
+           "imputed4": ("SBC 4%, imputed mean", "#3a9fb0"),
            "adaptive": ("SBC 1%, imputed mean, adaptive decay", "#7c5aa6"),
            "adaptive2": ("SBC 2%, imputed mean, adaptive decay", "#1f5d4c")}
 MODELS = {"lenet5": "LeNet5, equal shards", "dirichlet": "LeNet5, Dirichlet 0.5", "two": "LeNet5, two classes a client",
