@@ -77,8 +77,9 @@ std::string AdaptiveDecay::Observations() const {
 }
 
 absl::Status AdaptiveDecay::RestoreObservations(absl::string_view bytes) {
-  const size_t count = bytes.size() > kHeadBytes && bytes[kHeadBytes - 1] == '\1' ? observed() : 0;
   const absl::Status bad = absl::DataLossError("what a feedback has observed is stored in another form");
+  if (bytes.size() < kHeadBytes || (bytes[kHeadBytes - 1] & ~1) != 0) return bad;
+  const size_t count = bytes[kHeadBytes - 1] == 1 ? observed() : 0;
   if (bytes.size() < kHeadBytes + 8 * count || (bytes.size() - kHeadBytes) % 4 != 0) return bad;
   const absl::string_view floats = bytes.substr(kHeadBytes, 8 * count), places = bytes.substr(kHeadBytes + 8 * count);
   std::vector<uint32_t> sent(places.size() / 4);

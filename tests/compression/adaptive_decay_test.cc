@@ -156,22 +156,25 @@ TEST(AdaptiveDecay, IsErrorFeedbackWhereItSeesNothing) {
   }
 }
 
-// Of a model of 2.3 parameters for each that is looked at. What the client sent itself would say 1 / 2.
+// Of a model of 2.3 parameters for each that is looked at. Training never answers the steps that the client's own
+// messages made.
 TEST(AdaptiveDecay, LooksAtASampleOfALargeModel) {
   const int64_t size = AdaptiveDecay::kMostObserved * 23 / 10;
   const auto codec = NewCodec("sbc", 0.2, "fp32", MakeLayout({size}));
   AdaptiveDecay feedback(codec.get());
   Random random(13);
-  Vector weights = RandomUpdate(size, &random), sent(size);
+  Vector weights = RandomUpdate(size, &random), unanswered(size);
   for (uint64_t round = 0; round < 4; ++round) {
     Vector delta(size);
-    for (int64_t i = 0; i < size; ++i) delta[i] = sent[i] != 0 ? -0.5f * weights[i] : 0.3f * (2 - weights[i]);
+    for (int64_t i = 0; i < size; ++i) delta[i] = 0.3f * (2 - weights[i] + unanswered[i]);
     feedback.Observe(weights, delta);
     const std::string message = *feedback.Compress(&delta, {1, round, 2});
     ASSERT_TRUE(feedback.Settle(true).ok());
-    sent = Decode(*codec, message);
-    const Vector step = RandomUpdate(size, &random);
-    for (int64_t i = 0; i < size; ++i) weights[i] += step[i];
+    const Vector sent = Decode(*codec, message), step = RandomUpdate(size, &random);
+    for (int64_t i = 0; i < size; ++i) {
+      weights[i] += sent[i] != 0 ? 8 : step[i];
+      unanswered[i] += sent[i] != 0 ? 8.0f : 0.0f;
+    }
   }
   EXPECT_NEAR(feedback.repeated(), 0.3, 1e-4);
 }
@@ -208,12 +211,13 @@ TEST(AdaptiveDecay, RefusesObservationsOfAnotherForm) {
   ASSERT_TRUE(feedback.Compress(&delta, {}).ok());
   const std::string good = feedback.Observations();
   ASSERT_EQ(good.size(), 17 + 8 * 4 + 4 * 2u);
-  std::string not_finite = good, beyond = good, not_increasing = good;
+  std::string not_finite = good, beyond = good, not_increasing = good, neither = good;
+  neither[16] = 2;
   not_finite.replace(17, 4, "\xff\xff\xff\xff");
   beyond[good.size() - 4] = 4;
   not_increasing.replace(good.size() - 4, 4, good.substr(good.size() - 8, 4));
   for (const std::string& bad : {std::string(), good.substr(0, 16), good.substr(0, 17), good.substr(0, 17 + 31),
-                                 good + "1", not_finite, beyond, not_increasing}) {
+                                 good + "1", not_finite, beyond, not_increasing, neither}) {
     EXPECT_EQ(other.RestoreObservations(bad).code(), absl::StatusCode::kDataLoss) << bad.size();
   }
   EXPECT_EQ(other.repeated(), 0);
