@@ -44,6 +44,13 @@ void CheckPending(const Stored& stored, Feedback* feedback) {
   Require(feedback->Settle(true).ok(), "a pending update can be settled");
 }
 
+// What an equal feedback has observed, or something else.
+void CheckObservations(absl::string_view stored, Feedback* feedback) {
+  const absl::Status status = feedback->RestoreObservations(stored);
+  Require(status.ok() || absl::IsDataLoss(status), "what does not fit is a DATA_LOSS");
+  if (status.ok() && feedback->observes()) Require(feedback->Observations() == stored, "observations have one form");
+}
+
 // The state goes on as that of any client.
 void CheckUsable(const Codec& codec, Feedback* feedback) {
   Require(!feedback->pending(), "no update is pending");
@@ -94,6 +101,7 @@ void FuzzFeedback(const char*, const uint8_t* data, size_t size) {
     Require(settled->Restore(stored.dense, stored.pending, {}).ok(), "what can be pending can have been settled");
     Require(FloatsAsBits(settled->dense()) == FloatsAsBits(feedback->dense()), "restoring repeats what settling did");
   }
+  if ((flags & 32) != 0) CheckObservations(message, feedback.get());
   CheckUsable(codec, feedback.get());
 }
 

@@ -4,6 +4,7 @@
 //   fuzz_make_corpus FOLDER --check   fails unless the folder holds these seeds
 //
 // Files named found_* were found by fuzzing and are kept.
+#include <algorithm>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -12,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "compression/adaptive_decay.h"
 #include "compression/aggregate.h"
 #include "compression/downstream.h"
 #include "compression/downstream_model.h"
@@ -121,6 +123,22 @@ void AddRoundTripSeeds(Seeds* seeds) {
   (*seeds)["round_trip/buffers_sum"] = Bytes({4, 0, buffers, 1, 1, 7, 0x3f, 0x81, 0x23, 0x45, 0xbe, 0x11, 0x22});
 }
 
+// What a feedback that observes stores, before the first delta and after it.
+void AddObservationSeeds(const Codec& codec, Seeds* seeds) {
+  const std::vector<std::string> names = FeedbackNames();
+  const int row = static_cast<int>(std::find(names.begin(), names.end(), "adaptive_decay") - names.begin());
+  AdaptiveDecay feedback(&codec);
+  const auto add = [&](const std::string& name) {
+    (*seeds)["feedback/observations_" + name] = absl::StrCat(Bytes({0, row, 32 + 8, 0, 0}), feedback.Observations());
+  };
+  add("none");
+  std::vector<float> delta(codec.layout().size(), 0.5f);
+  delta[0] = -3;
+  feedback.Observe(std::vector<float>(delta.size(), 0.25f), delta);
+  Require(feedback.Compress(&delta, {1, 2, 3}).ok(), "a delta is compressed");
+  add("one");
+}
+
 void AddFeedbackSeeds(Seeds* seeds) {
   CodecCases cases("");
   Random random(5);
@@ -140,6 +158,7 @@ void AddFeedbackSeeds(Seeds* seeds) {
     (*seeds)["feedback/buffers_" + FeedbackNames()[i]] =
         absl::StrCat(Bytes({0, i, 16 + 8 + 4, static_cast<int>(pattern.size()), 0}), pattern, message);
   }
+  AddObservationSeeds(cases.Pick(0, 0), seeds);
 }
 
 std::string Repeated(const std::string& bytes, size_t size) {
