@@ -111,14 +111,15 @@ FleetSettings SettingsOf(uint64_t seed, Topology topology) {
   settings.deadline_seconds = kind.relays > 0 ? kTreeDeadlineSeconds : kDeadlineSeconds;
   // A client that moves finds no shard that is free, so that all have the same data. Checkpoints and rounds are kept,
   // so that the log and its rows have every update.
-  settings.run_file =
-      absl::StrCat("name = '", kCampaignRun, "'\nseed = ", seed % 1000000,
-                   "\n[train]\nlocal_steps = 1\noptimizer = {name = 'sgd', momentum = 0.0, learning_rate = 1.0}\n",
-                   kind.relays > 0 ? "[data]\npartition = 'all'\n" : "", "[codec]\n", CodecLines(kind),
-                   "[rounds]\ncount = 100000000\nclients = ", kind.relays > 0 ? kind.relays : kind.clients,
-                   "\ndeadline_seconds = ", settings.deadline_seconds, "\nevaluate_every = 50\n", kind.rounds,
-                   "[clients]\nset_aside_after = 0\n[ledger]\nkeep_rounds = 0\n[checkpoints]\nkeep = 1000\nevery = ",
-                   kind.relays > 0 ? 5 : 10, "\n");
+  settings.run_file = absl::StrCat(
+      "name = '", kCampaignRun, "'\nseed = ", seed % 1000000,
+      "\n[train]\nlocal_steps = 1\noptimizer = {name = 'sgd', momentum = 0.0, learning_rate = 1.0}\n",
+      // The books of a tree are of means.
+      kind.relays > 0 ? "[data]\npartition = 'all'\n[aggregation]\nrule = 'mean'\n" : "", "[codec]\n", CodecLines(kind),
+      "[rounds]\ncount = 100000000\nclients = ", kind.relays > 0 ? kind.relays : kind.clients,
+      "\ndeadline_seconds = ", settings.deadline_seconds, "\nevaluate_every = 50\n", kind.rounds,
+      "[clients]\nset_aside_after = 0\n[ledger]\nkeep_rounds = 0\n[checkpoints]\nkeep = 1000\nevery = ",
+      kind.relays > 0 ? 5 : 10, "\n");
   return settings;
 }
 
