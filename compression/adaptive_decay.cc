@@ -45,7 +45,7 @@ void AdaptiveDecay::Observe(absl::Span<const float> weights, absl::Span<const fl
   const size_t count = observed();
   weights_.resize(count);
   delta_.resize(count);
-  // Of the parameters that others changed alone: those of the last message take no part.
+  // Only parameters that others changed count: those of the last message take no part.
   for (const uint32_t i : sent_) weights_[i] = weights[Observed(i)];
   double answered = 0, moved = 0;
   for (size_t i = 0; i < count; ++i) {

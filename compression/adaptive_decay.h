@@ -62,7 +62,7 @@ class AdaptiveDecay : public ErrorFeedback {
   size_t observed() const { return (parameters() + spacing_ - 1) / spacing_; }
 
   const size_t spacing_;
-  // Of the parameters that are looked at, as observed last; empty before that.
+  // Both have the parameters that are looked at, as observed last, and are empty before that.
   std::vector<float> weights_;
   std::vector<float> delta_;
   std::vector<uint32_t> sent_;  // places of those in the last message

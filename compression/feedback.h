@@ -48,8 +48,8 @@ class Feedback {
   // elements. Looks at parameters only.
   virtual void Observe(absl::Span<const float> /*weights*/, absl::Span<const float> /*delta*/) {}
 
-  // What was observed until now, to be stored beside dense(); and the same for an equal feedback to go on from.
-  // DATA_LOSS for bytes that are not of one: nothing is observed then.
+  // Observations returns what was observed until now, to be stored beside dense(), and an equal feedback goes on from
+  // it with RestoreObservations. DATA_LOSS for other bytes, and no change.
   virtual std::string Observations() const { return ""; }
   virtual absl::Status RestoreObservations(absl::string_view /*bytes*/) { return absl::OkStatus(); }
 

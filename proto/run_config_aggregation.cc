@@ -15,7 +15,7 @@ namespace {
 constexpr absl::string_view kSendTheLargest[] = {"sbc", "stc", "sbc_or_stc", "top_k", "sparseloco"};
 constexpr absl::string_view kKeepTheRest[] = {"own", "error_feedback", "adaptive_decay"};
 
-// What aggregation.rule = 'auto' stands for: docs/ROBUSTNESS.md, "For speed, not for safety".
+// Returns the rule that aggregation.rule = 'auto' stands for (docs/ROBUSTNESS.md, "For speed, not for safety").
 absl::string_view AutomaticRule(const v1::RunConfig& config) {
   const bool synchronous = config.rounds().mode() == "synchronous" && config.server().epoch_length() == 0;
   const bool imputes = synchronous && absl::c_linear_search(kSendTheLargest, config.codec().name()) &&

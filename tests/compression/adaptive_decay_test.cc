@@ -156,7 +156,7 @@ TEST(AdaptiveDecay, IsErrorFeedbackWhereItSeesNothing) {
   }
 }
 
-// Of a model of 2.3 parameters for each that is looked at. Training never answers the steps that the client's own
+// The model has 2.3 parameters for each that is looked at. Training never answers the steps that the client's own
 // messages made.
 TEST(AdaptiveDecay, LooksAtASampleOfALargeModel) {
   const int64_t size = AdaptiveDecay::kMostObserved * 23 / 10;

@@ -45,7 +45,7 @@ class Downstream : public ::testing::Test {
     ASSERT_TRUE(AverageUpdates(*codec_, views_, AveragingWeights(samples_, total_), 1, absl::MakeSpan(average_)).ok());
   }
 
-  // What was filled becomes a round whose silence is filled in.
+  // Makes the round that Fill made one whose silence is filled in.
   void Impute(float trust) {
     trust_ = trust;
     ASSERT_TRUE(

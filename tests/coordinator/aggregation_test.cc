@@ -176,7 +176,7 @@ TEST(ImputedMean, IsTheMeanWhereUpdatesDisagree) {
   EXPECT_EQ(*round.Aggregate(RuleOf("imputed_mean"), weights), *round.Aggregate(RuleOf("mean"), weights));
 }
 
-// What receivers of forwarded updates compute.
+// Receivers of forwarded updates compute the step so.
 TEST(ImputedMean, IsMadeOfTheUpdatesAndTheTrust) {
   std::vector<Vector> updates = RandomUpdates(70, 300, 5);
   for (Vector& update : updates) {

@@ -44,7 +44,7 @@ void CheckPending(const Stored& stored, Feedback* feedback) {
   Require(feedback->Settle(true).ok(), "a pending update can be settled");
 }
 
-// What an equal feedback has observed, or something else.
+// Reads bytes that an equal feedback has stored, or others.
 void CheckObservations(absl::string_view stored, Feedback* feedback) {
   const absl::Status status = feedback->RestoreObservations(stored);
   Require(status.ok() || absl::IsDataLoss(status), "what does not fit is a DATA_LOSS");

@@ -123,7 +123,7 @@ void AddRoundTripSeeds(Seeds* seeds) {
   (*seeds)["round_trip/buffers_sum"] = Bytes({4, 0, buffers, 1, 1, 7, 0x3f, 0x81, 0x23, 0x45, 0xbe, 0x11, 0x22});
 }
 
-// What a feedback that observes stores, before the first delta and after it.
+// Adds what a feedback that observes stores, before the first delta and after it.
 void AddObservationSeeds(const Codec& codec, Seeds* seeds) {
   const std::vector<std::string> names = FeedbackNames();
   const int row = static_cast<int>(std::find(names.begin(), names.end(), "adaptive_decay") - names.begin());
