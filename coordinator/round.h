@@ -1,5 +1,5 @@
-// The open round, or the last settled one: its number, its plan and the updates that came for it. A room of the engine
-// (engine_state.h) that knows neither the fleet nor the model nor the store.
+// The open round, or the last settled one: its number, its plan and the updates that came for it. It is one part of the
+// engine's state (engine_state.h), and knows neither the fleet nor the model nor the store.
 #ifndef TERSE_COORDINATOR_ROUND_H_
 #define TERSE_COORDINATOR_ROUND_H_
 
@@ -19,11 +19,11 @@ namespace terse {
 // An update of the open round, validated.
 struct ReceivedUpdate {
   Update update;
-  Id128 prev_applied;     // the client's last applied update when this one was accepted: it was made after that one
+  Id128 prev_applied;     // the client's last applied update, after which this one was made
   int64_t samples = 0;    // the client's when the update came
-  int64_t staleness = 0;  // versions between the weights that it was made from and the head
-  int64_t count = 1;      // how often it goes into the average; above 1 only under Mutant::kNoDeduplication
-  // Of a bundle (compression/bundle.h): the places in it of updates that are refused, increasing. The others count.
+  int64_t staleness = 0;  // versions between the weights that it started from and the head
+  int64_t count = 1;      // times that it counts in the average; above 1 only under Mutant::kNoDeduplication
+  // Where the update is a bundle (compression/bundle.h): the places in it of the updates that are refused, increasing.
   std::vector<size_t> left_out = {};
 };
 
@@ -34,13 +34,13 @@ class Round {
  public:
   using Updates = absl::btree_map<int64_t, ReceivedUpdate>;
 
-  // Goes on from what the store has: `number` is 0 before the first round.
+  // Continues from the round that the store holds; `number` is 0 before the first round.
   void Resume(int64_t number, bool open, int64_t opened_us) {
     number_ = resumed_ = number;
     open_ = open;
     opened_us_ = opened_us;
   }
-  // The next round opens, at that Unix time; nullopt keeps the plan of the one before.
+  // Opens the next round, at that Unix time. With nullopt it keeps the plan of the round before.
   void Open(int64_t now_us, absl::optional<RoundPlan> plan) {
     number_ += 1;
     open_ = true;
@@ -48,9 +48,9 @@ class Round {
     opened_us_ = now_us;
     if (plan.has_value()) plan_ = *std::move(plan);
   }
-  // It takes no updates any more. Those that it has are what it chose.
+  // Closes the round: it takes no more updates, and has chosen those that it holds.
   void Close() { closed_ = true; }
-  // It is committed or aborted. Its updates go, or wait for the next round.
+  // Settles the round, which is committed or aborted: its updates are dropped, or kept for the next round.
   void Settle(bool keep_updates) {
     open_ = closed_ = false;
     if (!keep_updates) updates_.clear();
@@ -59,10 +59,10 @@ class Round {
   int64_t number() const { return number_; }
   // Whether it is not settled yet.
   bool open() const { return open_; }
-  // Whether it is closed, and not settled yet. In a relay alone other events come in between.
+  // Whether it is closed and not settled yet. Only in a relay do other events come in between.
   bool closed() const { return closed_; }
   int64_t opened_us() const { return opened_us_; }
-  // The newest round when this process began: who had work then is not known here.
+  // The newest round when this process began. Nothing here tells which clients had work in it.
   int64_t resumed() const { return resumed_; }
   const RoundPlan& plan() const { return plan_; }
   void SetPlan(RoundPlan plan) { plan_ = std::move(plan); }
@@ -71,7 +71,7 @@ class Round {
   const Updates& updates() const { return updates_; }
   int64_t size() const { return static_cast<int64_t>(updates_.size()); }
   bool Has(int64_t client) const { return updates_.contains(client); }
-  // Null: none of this client.
+  // Returns this client's update, or null when it has sent none.
   ReceivedUpdate* Find(int64_t client) {
     const auto it = updates_.find(client);
     return it == updates_.end() ? nullptr : &it->second;

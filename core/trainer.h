@@ -23,12 +23,12 @@ namespace terse {
 struct TrainResult {
   float mean_loss = 0;  // over the local steps
   int64_t samples = 0;  // seen, counting repeats
-  // Beside the loss, for people: of the training, and of the weights that it began from on data of the client's own.
-  // They pass CheckMetrics, and none is of the kind kTest.
+  // Further figures for people: of the training, or of the weights that it began from on the client's own data. They
+  // pass CheckMetrics, and none is of the kind kTest.
   std::vector<NamedMetric> metrics = {};
-  CohortFacts cohort = {};  // of a relay, whose training is that of its clients
-  // Of a relay that forwards: the update itself (compression/bundle.h), which is sealed as it is. `delta` is all zero
-  // then. Empty: the run's codec makes it of `delta`.
+  CohortFacts cohort = {};  // set by a relay, whose training is that of its clients
+  // The update itself (compression/bundle.h), which is sealed as it is; `delta` is all zero then. Only a relay that
+  // forwards sets it. Where it is empty, the run's codec makes the update from `delta`.
   std::string message = {};
 };
 
@@ -36,7 +36,7 @@ struct TrainResult {
 struct LocalPlan {
   int64_t steps = 1;            // n of SGD_n
   int64_t first_iteration = 0;  // of the run, for learning-rate schedules
-  int64_t round = 0;            // for which, and the version of the weights: trainers may tell people
+  int64_t round = 0;            // its number, which trainers may show to people
   int64_t version = 0;
 };
 
@@ -53,8 +53,8 @@ class LocalTrainer {
   virtual ~LocalTrainer() = default;
 
   virtual const Layout& layout() const = 0;
-  // Returns the weights that the run starts from, as this machine makes them, layout().size() of them. Where they are
-  // the coordinator's, version 0 need not be downloaded. Empty when this trainer cannot tell.
+  // Returns the layout().size() weights that the run starts from, as this machine computes them; empty when this
+  // trainer cannot compute them. Where they equal the coordinator's, version 0 need not be downloaded.
   virtual std::vector<float> StartWeights() const { return {}; }
   // Returns the number of training samples that this client has: its weight under weighting and selection by samples.
   // At least 1.
@@ -87,27 +87,28 @@ class LocalTrainer {
   // DATA_LOSS when the bytes are not from SaveState of the same model, optimizer and data.
   virtual absl::Status RestoreState(absl::string_view state) = 0;
 
-  // The result of the newest Train is sealed with the state after it: it is counted once, whatever happens from here
-  // on. A trainer that fails here fails its next call.
+  // Tells the trainer that the result of its newest Train is stored together with the state after it: whatever happens
+  // from here on, it is counted exactly once. A trainer that fails here fails its next call.
   virtual void OnSealed(int64_t round) {}
-  // What was sealed with the newest state is settled, or will never be. `is_left`: it was not applied and was a message
-  // of the trainer's own (TrainResult::message), of which nothing else is kept: it is the trainer's to send again. Also
-  // told after RestoreState, unless the verdict is outstanding.
+  // Tells the trainer that the verdict on its newest sealed result is known, or will never come. Also called after
+  // RestoreState, unless the verdict is outstanding. `is_left` is true when the result was a message of the trainer's
+  // own (TrainResult::message) and was not applied: nothing else keeps its content, so the trainer must send it again.
   virtual void OnSettled(bool is_left) {}
 
-  // The run is over, for the reason that people read, with these weights: this trainer is not asked again.
+  // Tells the trainer that the run has ended with these weights, and why, for people. It gets no further calls.
   virtual void OnFinished(absl::string_view reason, absl::Span<const float> weights) {}
 };
 
 struct Evaluation {
-  // Fraction of the test set's predictions that are right, 0..1; nullopt where none is right or wrong, as in
-  // regression.
+  // Fraction of the test set's predictions that are right, 0..1; nullopt where predictions are not right or wrong, as
+  // in regression.
   absl::optional<double> accuracy = {};
   double loss = 0;  // mean over the test set's predictions
-  // Fraction whose class is among the five largest outputs; of classes and symbols, where there are more than five.
+  // Fraction of the predictions whose class is among the five largest outputs. Only set where there are more than five
+  // classes or symbols.
   absl::optional<double> top5 = {};
-  absl::optional<double> perplexity = {};  // exp of the mean cross-entropy, of texts
-  // Further ones that an evaluator of the user's own has, all of the kind kTest; they pass CheckMetrics.
+  absl::optional<double> perplexity = {};  // exp of the mean cross-entropy; only of texts
+  // Further figures from a user's own evaluator, all of the kind kTest. They pass CheckMetrics.
   std::vector<NamedMetric> metrics = {};
 };
 
@@ -122,7 +123,8 @@ class Evaluator {
                                                    const std::function<bool()>& keep_going) {
     return Evaluate(weights);
   }
-  // Whether it may be slower than rounds are, because it is a program of somebody else's: they do not wait for it then.
+  // Whether an evaluation may take longer than a round, because another program does it. Rounds do not wait for such an
+  // evaluator.
   virtual bool sets_own_pace() const { return false; }
 };
 

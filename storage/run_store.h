@@ -1,6 +1,6 @@
-// The coordinator's durable state: a database for metadata and the log of downstream messages, checkpoints, and the
-// large ones of those messages. On SQLite (WAL, synchronous=FULL) the last two are files beside the database; on
-// PostgreSQL (storage/run_stores.h) they are in it. Schema: storage/SCHEMA.md.
+// The coordinator's durable state: a database for metadata and the log of downstream messages, files of checkpoints,
+// and files of those messages that are large. On SQLite (WAL, synchronous=FULL) these files lie beside the database; on
+// PostgreSQL (storage/run_stores.h) their content is in it. Schema: storage/SCHEMA.md.
 //
 //   DIR/lock   DIR/run.sqlite   DIR/checkpoints/NNNNNNNNNN.ckpt   DIR/checkpoints/NNNNNNNNNN.state
 //   DIR/segments/NNNNNNNNNN.seg   DIR/module.pt
@@ -88,13 +88,13 @@ class RunStore {
   // Hash of version 0; zero when an older program made the run and its checkpoint of version 0 was gone already, and in
   // a relay that was made with a later version.
   virtual absl::StatusOr<Id128> StartHash() = 0;
-  // Finds or adds the client, and notes that it was seen.
+  // Finds or adds the client, and records the time at which it was seen.
   virtual absl::StatusOr<ClientRecord> RegisterClient(const std::string& name, int64_t now_us) = 0;
   // NOT_FOUND for a client that was never registered.
   virtual absl::StatusOr<ClientRecord> GetClient(int64_t client) = 0;
   // Finds the client by its name. NOT_FOUND as above.
   virtual absl::StatusOr<ClientRecord> ClientNamed(const std::string& name) = 0;
-  // Counts an update that was validated or sent and will never be applied (late, surplus, aborted round).
+  // Counts an update that was validated or sent and will never be applied (late, surplus, or of an aborted round).
   virtual absl::Status RecordNotApplied(int64_t client) = 0;
   // Counts a residual that was lost; the client's history is then that of no updates.
   virtual absl::Status RecordReset(int64_t client) = 0;
@@ -104,7 +104,8 @@ class RunStore {
   // failures in a row, and adds the event "client_readmitted". `reason` is one line for people.
   virtual absl::Status SetAside(int64_t client, int64_t until_us, const std::string& reason) = 0;
   virtual absl::Status SetSamples(int64_t client, int64_t samples) = 0;
-  // What a relay says of the tree below it, in place of what it said before; and what all have said, by client.
+  // The first replaces what a relay has said about the tree below it. The second returns what all relays have said, by
+  // client.
   virtual absl::Status SetBelow(const BelowRecord& below) = 0;
   virtual absl::StatusOr<std::vector<BelowRecord>> Below() = 0;
 
@@ -117,9 +118,9 @@ class RunStore {
   // The version whose weights the round began with; nullopt for a round that was never opened.
   virtual absl::StatusOr<absl::optional<int64_t>> BaseVersionOf(int64_t round) = 0;
   // The fate of an update that `client` may have made for `round`: the newest round that chose it, or the one that
-  // refused it; nullopt when none did, or when the round is no longer kept, or the update another client's, and the
-  // verdict is the same without its fate (storage/ledger_rows.cc). Looks at no round before `round`, which what made
-  // the update was given before any round could choose it, and at no more than the newest kRoundsOfFate.
+  // refused it. nullopt when no round did, when the round is no longer kept, or when the update is another client's:
+  // the verdict is then the same without its fate (storage/ledger_rows.cc). Searches the newest kRoundsOfFate rounds,
+  // and none before `round`, because no earlier round can have chosen the update.
   struct Fate {
     int64_t client = 0;
     RoundState state = RoundState::kClosed;  // of that round: never OPEN
@@ -145,9 +146,9 @@ class RunStore {
   // message joins the log. FAILED_PRECONDITION when the head is another one, a round is OPEN or CLOSED, or there is no
   // run.
   virtual absl::Status AppendMessage(const LogMessage& message) = 0;
-  // Likewise, to a later version that no log leads to. Its checkpoint is written as WriteCheckpoint does, and becomes
-  // the only one in the transaction that moves the head; the log begins there. INVALID_ARGUMENT when the hash is not
-  // that of the weights.
+  // As above, but to a later version that no log leads to. Its checkpoint is written as WriteCheckpoint does, and
+  // becomes the only one in the transaction that moves the head; the log begins there. INVALID_ARGUMENT when the hash
+  // is not that of the weights.
   virtual absl::Status ReplaceHead(const CheckpointView& model) = 0;
   // OPEN or CLOSED > ABORTED, and the event "round_aborted" with the reason.
   virtual absl::Status AbortRound(int64_t round, const std::string& reason, int64_t now_us) = 0;
@@ -157,8 +158,8 @@ class RunStore {
   // Adds to the ledger. FAILED_PRECONDITION for bytes below 0, and for a client that is not registered.
   virtual absl::Status AddLedger(absl::Span<const LedgerEntry> entries) = 0;
   virtual absl::Status AddEvent(const EventRecord& event) = 0;
-  // Is stored, and holds from the next commit and the next event on: each of them removes a few rows too many. Writes
-  // nothing where it was the same before.
+  // Stores the limits. They apply from the next commit and the next event on, each of which removes a few of the rows
+  // that are too many. Writes nothing where the limits are the same as before.
   virtual absl::Status SetRetention(const Retention& retention) = 0;
 
   // Log messages with version in (after, up_to], in order. OUT_OF_RANGE when the log no longer reaches back to `after`;
@@ -166,7 +167,7 @@ class RunStore {
   absl::StatusOr<std::vector<LogMessage>> ReadLog(int64_t after, int64_t up_to) {
     return ReadLogPart(after, up_to, std::numeric_limits<int64_t>::max());
   }
-  // Reads the first of them: as many as have `max_bytes` together, but at least one.
+  // Reads the first of these messages: as many as have `max_bytes` together, but at least one.
   virtual absl::StatusOr<std::vector<LogMessage>> ReadLogPart(int64_t after, int64_t up_to, int64_t max_bytes) = 0;
   // Bytes of the log messages in (after, head]; OUT_OF_RANGE as ReadLog.
   virtual absl::StatusOr<int64_t> LogBytes(int64_t after) = 0;
@@ -176,10 +177,10 @@ class RunStore {
 
   // Returns the history of no updates for a client that has none.
   virtual absl::StatusOr<HistoryRecord> ReadHistory(int64_t client) = 0;
-  // Puts the state after all of the client's `messages` updates in the place of what is stored of them.
+  // Replaces what is stored of the client's `messages` updates by the state after all of them.
   // FAILED_PRECONDITION when it has another number of them, or none.
   virtual absl::Status CompactHistory(int64_t client, int64_t messages, absl::string_view state) = 0;
-  // The client's history is that of no updates from here on. Costs nothing where it was before.
+  // Resets the client's history to that of no updates. Costs nothing where it was that before.
   virtual absl::Status ForgetHistory(int64_t client) = 0;
 
   // Writes DIR/checkpoints/VERSION.ckpt (write, fsync, rename, fsync directory), before it VERSION.state when there is
@@ -225,7 +226,7 @@ class RunStore {
   // Costs the number of clients and a look at the results of each round: 4 ms for 10,000 rounds of 100 clients
   // (terse-long-store-bench).
   virtual absl::StatusOr<RunTotals> Totals() = 0;
-  // The newest so many that the filter leaves, in the order of their ids. Looks at every event that is kept at most.
+  // The `newest` last events that pass the filter, in the order of their ids. Looks at no more than the kept events.
   virtual absl::StatusOr<std::vector<EventRecord>> EventsOf(const EventFilter& filter, int64_t newest) = 0;
   absl::StatusOr<std::vector<EventRecord>> Events(int64_t newest) { return EventsOf({}, newest); }
   // The first `limit` events with a greater id, in order.

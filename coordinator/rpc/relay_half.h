@@ -17,14 +17,13 @@ class RunStores;
 class RelayHalf {
  public:
   virtual ~RelayHalf() = default;
-  // Of the relay, among the clients above.
+  // The relay's own name, among the clients of the coordinator above.
   virtual const std::string& name() const = 0;
-  // Reads the state of this half, once nobody else can change it and before the runs are opened. `runs` are those that
-  // will be.
+  // Reads this half's stored state. Called before the runs in `runs` are opened, when no other process can change it.
   virtual absl::Status ReadState(RunStores& runs) = 0;
-  // Makes the runs a relay's.
+  // Gives every run the parts that a relay's run has.
   virtual RelayHosting hosting() = 0;
-  // Begins once the addresses are served, and ends before the runs do. It may decide the end of the process.
+  // Starts the link to the coordinator above. Called once the addresses are served. It may end the process.
   virtual void Begin(RunRegistry* runs, CoordinatorEnding* ending) = 0;
   virtual void End() = 0;
 };
