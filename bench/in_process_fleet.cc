@@ -7,7 +7,7 @@
 #include "compression/codec_table.h"
 #include "compression/feedback_table.h"
 #include "coordinator/aggregation/aggregation_table.h"
-#include "coordinator/aggregation/median.h"
+#include "core/median.h"
 #include "core/status.h"
 #include "learning/blueprint.h"
 #include "learning/local_trainer.h"

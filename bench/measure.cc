@@ -2,9 +2,10 @@
 
 #include <time.h>
 
-#include <algorithm>
 #include <cstring>
 #include <fstream>
+
+#include "core/median.h"
 
 namespace terse {
 namespace {
@@ -31,11 +32,7 @@ std::string CpuName() {
   return "unknown";
 }
 
-double Median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const size_t count = values.size();
-  return (values[(count - 1) / 2] + values[count / 2]) / 2;
-}
+double Median(std::vector<double> values) { return MedianOf(absl::MakeSpan(values)); }
 
 double MedianSeconds(int repetitions, double (*clock)(), const std::function<void()>& prepare,
                      const std::function<void()>& work) {

@@ -1,5 +1,4 @@
 // terse-trainer-bench: what it costs to bring a model's weights to a trainer in another process and the result back.
-#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
@@ -10,6 +9,7 @@
 #include "CLI/CLI.hpp"
 #include "core/cli/checks.h"
 #include "core/cli/command_line.h"
+#include "core/median.h"
 #include "core/status.h"
 #include "trainer/external_trainer.h"
 
@@ -22,10 +22,7 @@ double Milliseconds(const std::function<void()>& work) {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin).count();
 }
 
-double Median(std::vector<double> values) {
-  std::nth_element(values.begin(), values.begin() + static_cast<int64_t>(values.size() / 2), values.end());
-  return values[values.size() / 2];
-}
+double Median(std::vector<double> values) { return MedianOf(absl::MakeSpan(values)); }
 
 absl::Status Measure(const std::string& command, int64_t rounds) {
   ExternalTrainerOptions options;

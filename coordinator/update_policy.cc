@@ -4,10 +4,10 @@
 #include <cmath>
 
 #include "absl/strings/str_format.h"
-#include "coordinator/aggregation/median.h"
 #include "coordinator/aggregation/update_blocks.h"
 #include "coordinator/server_optimizer/server_optimizer.h"
 #include "core/epochs.h"
+#include "core/median.h"
 #include "core/status.h"
 
 namespace terse {

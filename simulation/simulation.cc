@@ -2,7 +2,6 @@
 
 #include <google/protobuf/util/message_differencer.h>
 
-#include <algorithm>
 #include <memory>
 #include <numeric>
 #include <thread>
@@ -16,6 +15,7 @@
 #include "absl/time/clock.h"
 #include "coordinator/rpc/coordinator_thread.h"
 #include "core/file_system.h"
+#include "core/median.h"
 #include "core/status.h"
 #include "proto/run_config_convert.h"
 #include "simulation/host_processes.h"
@@ -37,10 +37,7 @@ double MedianRoundSeconds(const std::vector<v1::Round>& rounds) {
     if (round.state() != "committed") continue;
     seconds.push_back(static_cast<double>(round.committed_us() - round.opened_us()) * 1e-6);
   }
-  if (seconds.empty()) return 0;
-  const auto middle = seconds.begin() + static_cast<int64_t>(seconds.size() / 2);
-  std::nth_element(seconds.begin(), middle, seconds.end());
-  return *middle;
+  return seconds.empty() ? 0 : MedianOf(absl::MakeSpan(seconds));
 }
 
 class Simulation {

@@ -1,9 +1,8 @@
 #include "tersectl/report.h"
 
-#include <algorithm>
-
 #include "absl/strings/str_cat.h"
 #include "core/compression_rate.h"
+#include "core/median.h"
 #include "proto/proto_text.h"
 #include "tersectl/text_table.h"
 
@@ -12,9 +11,7 @@ namespace {
 
 std::optional<double> Median(std::vector<double> values) {
   if (values.empty()) return std::nullopt;
-  std::sort(values.begin(), values.end());
-  const size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+  return MedianOf(absl::MakeSpan(values));
 }
 
 nlohmann::ordered_json OrNull(const std::optional<double>& value) {

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "coordinator/aggregation/median.h"
+#include "core/median.h"
 #include "core/status.h"
 
 namespace terse {

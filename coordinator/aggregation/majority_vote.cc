@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <cmath>
 
-#include "coordinator/aggregation/median.h"
 #include "coordinator/aggregation/tensor_walk.h"
 #include "coordinator/aggregation/update_blocks.h"
+#include "core/median.h"
 #include "core/status.h"
 
 namespace terse {

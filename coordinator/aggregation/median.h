@@ -11,10 +11,6 @@
 
 namespace terse {
 
-// The median of at least one value, which it reorders; of an even number half of each of the two in the middle.
-float MedianOf(absl::Span<float> values);
-double MedianOf(absl::Span<double> values);
-
 // The contract is AggregationRule's. O(elements sent), or with kZero O(clients x parameters).
 class MedianRule : public AggregationRule {
  public:
