@@ -115,6 +115,11 @@ class ClientSession {
     DownstreamCodecs downstream_codecs() const { return {*codec, downstream_codec.get()}; }
   };
 
+  // The payload (absl::Status::SetPayload) of an error whose text may quote the client's data.
+  static constexpr char kOfData[] = "terse.of_data";
+  // Returns what the coordinator is told of an error: one line of UTF-8, whatever a trainer wrote, cut between
+  // characters, and nothing of an error that may quote the client's data.
+  static std::string ReasonOf(const absl::Status& status);
   // Says that a client whose connection was lost is back.
   void TellReturn();
 
