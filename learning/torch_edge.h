@@ -1,4 +1,4 @@
-// Where LibTorch's exceptions become statuses, and how its devices are chosen. Includes LibTorch.
+// Where LibTorch's exceptions become statuses, how it computes, and how its devices are chosen. Includes LibTorch.
 #ifndef TERSE_LEARNING_TORCH_EDGE_H_
 #define TERSE_LEARNING_TORCH_EDGE_H_
 
@@ -11,6 +11,7 @@
 #include "absl/strings/string_view.h"
 #include "c10/core/Device.h"
 #include "c10/util/Exception.h"
+#include "learning/flush_subnormals.h"
 
 namespace terse {
 
@@ -19,9 +20,11 @@ namespace terse {
 absl::Status TorchFailure(absl::string_view doing, const std::exception& error);
 
 // Runs `body`, which returns a Status or StatusOr and may throw what LibTorch throws (c10::Error and other
-// std::exceptions); a throw becomes TorchFailure. `doing` is a phrase such as "training".
+// std::exceptions); a throw becomes TorchFailure. `doing` is a phrase such as "training". Subnormal numbers are taken
+// as 0 in it.
 template <typename Body>
 auto CatchTorch(absl::string_view doing, Body&& body) -> decltype(body()) {
+  const FlushSubnormals flush_subnormals;
   try {
     return body();
   } catch (const std::exception& error) {
