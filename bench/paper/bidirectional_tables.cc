@@ -23,6 +23,11 @@ std::string Coded(const std::string& codec, const std::string& density) {
                       "\nmean_precision = 'bf16'\ngrouping = 'merge_small'\n");
 }
 
+PaperMethod Imputed(PaperMethod method) {
+  method.aggregation = "rule = 'imputed_mean'\n";
+  return method;
+}
+
 std::vector<PaperMethod> BidirectionalMethods() {
   return {
       {"baseline", "Baseline, dense, n = 1", "", kDenseRun, 1, 50},
@@ -32,6 +37,7 @@ std::vector<PaperMethod> BidirectionalMethods() {
       Sbc("both10", "SBC up, STC down, n = 10", 10, Coded("stc", "0.02")),
       Sbc("up100", "SBC up, dense down, n = 100", 100, "downstream = 'dense'\n"),
       Sbc("forward100", "SBC up, updates forwarded, n = 100", 100, "downstream = 'forward'\n"),
+      Imputed(Sbc("imputed100", "SBC up, updates forwarded, imputed mean, n = 100", 100, "downstream = 'forward'\n")),
       Sbc("both100", "SBC up, STC down, n = 100", 100, Coded("stc", "0.02")),
   };
 }

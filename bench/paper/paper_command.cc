@@ -265,6 +265,12 @@ void AddPaperCommand(CLI::App* app, Command* command) {
       ->check(WholeNumber())
       ->capture_default_str();
   paper
+      ->add_option("--server-rate", options->scale.server_rate,
+                   "The server's learning rate in all rows of a table that has one (double-quantization), to tune it; "
+                   "0: the table's")
+      ->check(Number(0.0, 1e6))
+      ->capture_default_str();
+  paper
       ->add_option("--out", options->out,
                    "Where runs are kept: what was stopped goes on, what is done is not run again")
       ->capture_default_str();

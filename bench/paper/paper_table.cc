@@ -38,12 +38,12 @@ std::string Section(absl::string_view name, const std::string& keys) {
   return keys.empty() ? "" : absl::StrCat("\n[", name, "]\n", keys);
 }
 
-std::string ServerKeys(const PaperWorkload& workload, const PaperMethod& method, size_t number) {
+std::string ServerKeys(const PaperWorkload& workload, const PaperMethod& method, size_t number, double other_rate) {
   if (method.server.empty()) return "";
   std::string keys = method.server;
   if (workload.epoch_length > 0) absl::StrAppend(&keys, "epoch_length = ", workload.epoch_length, "\n");
-  if (!workload.server_rates.empty()) absl::StrAppend(&keys, "learning_rate = ", workload.server_rates[number], "\n");
-  return keys;
+  if (workload.server_rates.empty()) return keys;
+  return absl::StrCat(keys, "learning_rate = ", other_rate > 0 ? other_rate : workload.server_rates[number], "\n");
 }
 
 std::string ControlKeys(const PaperWorkload& workload, const PaperMethod& method, const PaperScale& scale) {
@@ -88,8 +88,8 @@ PaperRow MakePaperRow(const PaperTable& table, const PaperWorkload& workload, si
       workload.momentum ? row.method->optimizer_keys : "",
       Section("train.schedule", Scaled(workload.schedule, scale.scale)),
       Section("codec", row.method->codec + workload.codec_keys), Section("downstream", row.method->downstream),
-      Section("server", ServerKeys(workload, *row.method, method)), Section("aggregation", row.method->aggregation),
-      Section("control", ControlKeys(workload, *row.method, scale)),
+      Section("server", ServerKeys(workload, *row.method, method, scale.server_rate)),
+      Section("aggregation", row.method->aggregation), Section("control", ControlKeys(workload, *row.method, scale)),
       Section("limits", row.method->budget_share > 0 ? absl::StrCat("iterations = ", row.iterations, "\n") : ""),
       "\n[rounds]\ncount = ", row.rounds, "\nclients = ", workload.clients, "\n", workload.round_keys,
       "deadline_seconds = 31536000\nevaluate_every = ", std::max<int64_t>(1, row.rounds / 10),

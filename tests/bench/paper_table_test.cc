@@ -52,6 +52,18 @@ TEST(PaperTable, EveryRowOfEveryScaleIsARunOfItsOwn) {
   }
 }
 
+TEST(PaperTable, AnotherRateOfTheServerIsForTablesThatHaveOne) {
+  const PaperTable& table = Table("double-quantization");
+  const PaperWorkload& mnist = Workload(table, "mnist");
+  EXPECT_EQ(ConfigOf(MakePaperRow(table, mnist, 0, {})).server().learning_rate(), 0.1);
+  PaperScale scale;
+  scale.server_rate = 0.25;
+  EXPECT_EQ(ConfigOf(MakePaperRow(table, mnist, 0, scale)).server().learning_rate(), 0.25);
+  const PaperTable& other = Table("sparseloco");
+  const PaperWorkload& small = Workload(other, "small");
+  EXPECT_EQ(MakePaperRow(other, small, 0, scale).run, MakePaperRow(other, small, 0, {}).run);
+}
+
 TEST(PaperTable, TheHyperparametersOfSparseBinaryCompression) {
   const PaperTable& table = Table("sbc-table2");
   const v1::RunConfig lenet = ConfigOf(MakePaperRow(table, Workload(table, "lenet5"), 3, {}));
