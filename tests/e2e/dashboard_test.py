@@ -490,6 +490,8 @@ class ManyClients(PageTest):
             wait_until(lambda: self.column("clients") == self.names(range(50, min(100, self.many))), "the second page")
             self.click("#previous")
             wait_until(lambda: self.column("clients") == self.names(range(50)), "the first page again")
+        # The page learns of the run's state before it learns of the event.
+        wait_until(lambda: self.column("events", 3)[0] == "run paused", "the pause among the events")
         seen = [self.column("events", 2)]
         self.assertEqual(len(seen[0]), 50)
         for number in (2, 3):
