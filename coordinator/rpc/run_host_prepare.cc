@@ -1,5 +1,5 @@
-// What a host prepares before its run is served: the configuration, from the run's file and from what is stored, and
-// everything that follows from it.
+// A host prepares its run before it serves it: it chooses the configuration, from the run's file and from what is
+// stored, and makes everything that follows from it.
 #include <algorithm>
 #include <utility>
 
