@@ -163,9 +163,11 @@ TEST(PaperTable, TheHyperparametersOfMonteCarloGradientQuantization) {
   const v1::RunConfig rnn = ConfigOf(MakePaperRow(characters, Workload(characters, "char_rnn"), 3, {0.5, 1}));
   EXPECT_EQ(rnn.model().name(), "char_rnn_512");
   EXPECT_EQ(rnn.train().batch_size(), 10);
-  EXPECT_EQ(rnn.train().optimizer().beta1(), 0);
-  EXPECT_EQ(rnn.train().schedule().from(), 10930);
   EXPECT_EQ(rnn.codec().name(), "adacomp");
+  EXPECT_EQ(rnn.train().optimizer().name(), "sgd");
+  EXPECT_EQ(rnn.train().optimizer().learning_rate(), 1) << "the update is the gradient";
+  EXPECT_EQ(rnn.server().optimizer(), "adam") << "which steps with what was decoded";
+  EXPECT_EQ(rnn.server().beta1(), 0) << "RMSProp";
 }
 
 TEST(PaperTable, QsgdHasEveryModelAtEveryNumberOfBits) {
