@@ -9,6 +9,7 @@ Debian's python3-matplotlib (deploy/packages.sh bench).
 
 import argparse
 import csv
+import itertools
 import pathlib
 import re
 
@@ -20,21 +21,34 @@ import matplotlib.pyplot as plt
 from plot_style import FONT, INK, PAPER, quiet, save
 
 FEWEST_BITS = 2
+LINK_BYTES_PER_SECOND = 10e6  # of mqgrad_tables.cc
 METHODS = {"fix2": ("Fix (2-bit)", "#c8553d"), "fix4": ("Fix (4-bit)", "#e0a63b"), "fix8": ("Fix (8-bit)", "#5b7fb4"),
            "mqgrad": ("MQGrad", "#2f8f6b")}
 
 
-def read(folder):
+def link_seconds(row):
+    """What the link takes for a client's payload of a round, up and down."""
+    return (int(row["payload_bytes_up"]) + int(row["payload_bytes_down"])) / int(row["updates"]) / LINK_BYTES_PER_SECOND
+
+
+def ends(rounds, compute):
+    """The second at which each round ended: as measured, or where each took `compute` seconds and the link's."""
+    if compute is None:
+        start = int(rounds[0]["opened_us"])
+        return [(int(row["committed_us"]) - start) / 1e6 for row in rounds]
+    return list(itertools.accumulate(compute + link_seconds(row) for row in rounds))
+
+
+def read(folder, compute):
     """{method: [(seconds, loss, bits), ...]}, a committed round each."""
     curves = {}
     for path in sorted(folder.glob("cifar-*/rounds.csv")):
         method = re.match(r"cifar-(\w+?)-", path.parent.name)[1]
         with open(path, newline="") as file:
             rounds = [row for row in csv.DictReader(file) if row["state"] == "committed"]
-        start = int(rounds[0]["opened_us"])
         fixed = re.fullmatch(r"fix(\d)", method)
-        curves[method] = [((int(row["committed_us"]) - start) / 1e6, float(row["train_loss"]),
-                           int(fixed[1]) if fixed else FEWEST_BITS + int(row["choice"])) for row in rounds]
+        curves[method] = [(end, float(row["train_loss"]), int(fixed[1]) if fixed else FEWEST_BITS + int(row["choice"]))
+                          for end, row in zip(ends(rounds, compute), rounds)]
     if not curves:
         raise SystemExit(f"{folder} has no cifar-METHOD-*/rounds.csv; run: terse-bench paper mqgrad --data DIR")
     return curves
@@ -92,9 +106,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("runs", type=pathlib.Path, help="folder of the runs: OUT/mqgrad")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("docs/images"))
+    parser.add_argument("--compute", type=float, metavar="SECONDS",
+                        help="of a round beside the link, for rows that ran beside other work: in place of the measured time")
     parser.add_argument("--window", type=int, default=10, help="rounds of the mean that is drawn")
     options = parser.parse_args()
-    curves = read(options.runs)
+    curves = read(options.runs, options.compute)
     path = options.out / "mqgrad.csv"
     write_csv(path, curves)
     draw(path, curves, options.window)
