@@ -5,6 +5,7 @@
 
 #include "compression/bit_stream.h"
 #include "compression/byte_places.h"
+#include "compression/fetch_ahead.h"
 #include "compression/simd.h"
 
 #undef HWY_TARGET_INCLUDE
@@ -143,7 +144,8 @@ class Kept {
   HWY_INLINE int64_t count() const { return count_; }
 };
 
-// 64 entries a step: which are hits is one word, whose few ones are written without a branch for each.
+// 64 entries a step: which are hits is one word, whose few ones are written without a branch for each. Each step fetches
+// the lines of one further step: all lines of a block at once would be more than the processor can wait for.
 int64_t Collect(const float* values, const float* residual, float* sum, int64_t size, uint32_t first, int32_t positive,
                 int32_t negative, uint32_t* kept_indices, float* kept_values) {
   const hn::CappedTag<float, 16> df;
@@ -154,6 +156,8 @@ int64_t Collect(const float* values, const float* residual, float* sum, int64_t 
   int64_t kept = 0;
   int64_t i = 0;
   for (; i + kStep <= size; i += kStep) {
+    FetchAheadToRead(values + i, kStep * sizeof(float), residual == nullptr ? kFetchAhead : kFetchAheadOfTwo);
+    if (residual != nullptr) FetchAheadToRead(residual + i, kStep * sizeof(float), kFetchAheadOfTwo);
     uint64_t inside = 0;
     for (int64_t lane = 0; lane < kStep; lane += lanes) {
       auto value = hn::LoadU(df, values + i + lane);

@@ -5,7 +5,6 @@
 #include <functional>
 
 #include "compression/bit_stream.h"
-#include "compression/fetch_ahead.h"
 #include "compression/quantize_kernels.h"
 #include "compression/select_kernels.h"
 
@@ -13,7 +12,6 @@ namespace terse {
 namespace {
 
 constexpr int64_t kBlock = 2048;  // elements a step: their candidates stay in the first-level cache
-constexpr int64_t kBlockBytes = kBlock * sizeof(float);
 constexpr int64_t kSampleFrom = 4096;  // smaller tensors are all candidates
 constexpr int64_t kSampleShare = 128;  // one element in so many is sampled,
 constexpr int64_t kMinSample = 256;
@@ -206,8 +204,6 @@ absl::optional<int64_t> Collect(const SelectInput& input, int64_t count, absl::S
   const int64_t n = static_cast<int64_t>(input.values.size());
   const bool adds = input.residual != nullptr;
   for (int64_t begin = 0; begin < n; begin += kBlock) {
-    // Two streams that are read and written the processor fetches by itself as fast.
-    if (!adds) FetchAheadToRead(input.values.data() + begin, kBlockBytes);
     const int64_t kept =
         kernels.collect(input.values.data() + begin, adds ? input.residual + begin : nullptr,
                         adds ? input.sum + begin : nullptr, std::min(kBlock, n - begin), static_cast<uint32_t>(begin),
@@ -228,7 +224,6 @@ absl::optional<int64_t> SelectAtLeast(absl::Span<const float> values, float boun
   float block_values[kBlock + kSelectPad];
   const int64_t n = static_cast<int64_t>(values.size());
   for (int64_t begin = 0; begin < n; begin += kBlock) {
-    FetchAheadToRead(values.data() + begin, kBlockBytes);
     const int64_t found =
         kernels.collect(values.data() + begin, nullptr, nullptr, std::min(kBlock, n - begin),
                         static_cast<uint32_t>(begin), magnitude, magnitude, block_indices, block_values);
