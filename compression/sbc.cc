@@ -49,33 +49,46 @@ absl::string_view SbcCodec::name() const {
 }
 
 absl::Status SbcCodec::Select(const TensorInput& input, TopSelector* selector, SparsePart* part) const {
-  const SelectInput numbers{input.values, input.residual, input.sum};
-  const int64_t count = format().planned[input.tensor];
-  const bool tails = format().values != SparseValues::kSigned;
-  const bool both = format().values != SparseValues::kCommon;
-  absl::optional<int64_t> bad = tails ? selector->SelectTails(numbers, count) : selector->SelectLargest(numbers, count);
+  const absl::optional<int64_t> bad =
+      FindEntries({input.values, input.residual, input.sum}, format().planned[input.tensor], selector);
   if (bad.has_value()) return NotFinite(input, *bad);
-  if (tails) OneSided(*selector, part);
-  if (!both) return absl::OkStatus();
-  if (!tails) {
+  if (TakesTwoSided(*selector, static_cast<int64_t>(input.values.size()))) {
     TwoSided(*selector, part);
-    return absl::OkStatus();
+  } else {
+    OneSided(*selector, part);
   }
-  selector->SelectLargestOfTails(count);
-  SparsePart two_sided;
-  TwoSided(*selector, &two_sided);
-  const int64_t size = input.values.size();
-  if (EnergyPerBit(two_sided, size) > EnergyPerBit(*part, size)) *part = std::move(two_sided);
   return absl::OkStatus();
 }
 
-void SbcCodec::OneSided(const TopSelector& selector, SparsePart* part) const {
+absl::optional<int64_t> SbcCodec::FindEntries(const SelectInput& numbers, int64_t count, TopSelector* selector) const {
+  switch (format().values) {
+    case SparseValues::kCommon:
+      return selector->SelectTails(numbers, count);
+    case SparseValues::kSigned:
+      return selector->SelectLargest(numbers, count);
+    default:
+      return selector->SelectTailsAndLargest(numbers, count);
+  }
+}
+
+bool SbcCodec::TakesTwoSided(const TopSelector& selector, int64_t size) const {
+  if (format().values != SparseValues::kCommonOrSigned) return format().values == SparseValues::kSigned;
+  return EnergyPerBit(selector.largest(), 1, size) > EnergyPerBit(LargerTail(selector), 0, size);
+}
+
+const TopEntries& SbcCodec::LargerTail(const TopSelector& selector) {
   // Both means are over k, so the larger sum is the larger mean.
-  const bool positive = selector.positive().sum >= selector.negative().sum;
-  const TopEntries& tail = positive ? selector.positive() : selector.negative();
+  return selector.positive().sum >= selector.negative().sum ? selector.positive() : selector.negative();
+}
+
+float SbcCodec::Mean(const TopEntries& entries) const {
+  return RoundScale(entries.sum / static_cast<double>(entries.indices.size()));
+}
+
+void SbcCodec::OneSided(const TopSelector& selector, SparsePart* part) const {
+  const TopEntries& tail = LargerTail(selector);
   if (tail.indices.empty()) return;
-  const float mean = RoundScale(tail.sum / static_cast<double>(tail.indices.size()));
-  part->scale = positive ? mean : -mean;
+  part->scale = &tail == &selector.positive() ? Mean(tail) : -Mean(tail);
   part->positions = tail.indices;
 }
 
@@ -83,19 +96,19 @@ void SbcCodec::TwoSided(const TopSelector& selector, SparsePart* part) const {
   const TopEntries& largest = selector.largest();
   if (largest.indices.empty()) return;
   part->is_signed = true;
-  part->scale = RoundScale(largest.sum / static_cast<double>(largest.indices.size()));
+  part->scale = Mean(largest);
   part->positions = largest.indices;
   part->payload.reserve(largest.values.size());
   for (float value : largest.values) part->payload.push_back(value < 0 ? 1 : 0);
 }
 
-double SbcCodec::EnergyPerBit(const SparsePart& part, int64_t size) const {
-  if (part.positions.empty()) return 0;
-  const double count = static_cast<double>(part.positions.size());
-  const double energy = count * static_cast<double>(part.scale) * static_cast<double>(part.scale);
+double SbcCodec::EnergyPerBit(const TopEntries& entries, int64_t sign_bits, int64_t size) const {
+  if (entries.indices.empty()) return 0;
+  const int64_t count = static_cast<int64_t>(entries.indices.size());
+  const double mean = static_cast<double>(Mean(entries));
+  const double energy = static_cast<double>(count) * mean * mean;
   const int scale_bits = format().bf16_scales ? 16 : 32;
-  const int64_t bits =
-      scale_bits + static_cast<int64_t>(part.payload.size()) + format().coder->Bits(part.positions, size);
+  const int64_t bits = scale_bits + count * sign_bits + format().coder->Bits(entries.indices, size);
   return energy / static_cast<double>(bits);
 }
 

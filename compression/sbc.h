@@ -28,6 +28,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/optional.h"
 #include "compression/sparse_codec.h"
 #include "core/layout.h"
 #include "core/run_config.h"
@@ -53,11 +54,18 @@ class SbcCodec : public SparseCodec {
 
   bool AddsResidual() const override { return true; }
   absl::Status Select(const TensorInput& input, TopSelector* selector, SparsePart* part) const override;
-  // Fill *part with the elements to send: OneSided from the selector's last SelectTails, TwoSided from its last
-  // SelectLargest.
+  // Makes the selections that the codec sends or chooses from. Returns the index of a number that is not finite.
+  absl::optional<int64_t> FindEntries(const SelectInput& numbers, int64_t count, TopSelector* selector) const;
+  // Whether the selector's largest elements are sent, and not those of the larger tail.
+  bool TakesTwoSided(const TopSelector& selector, int64_t size) const;
+  static const TopEntries& LargerTail(const TopSelector& selector);
+  // The mean magnitude as it travels, of entries that are not empty.
+  float Mean(const TopEntries& entries) const;
+  // Fill *part with the elements to send.
   void OneSided(const TopSelector& selector, SparsePart* part) const;
   void TwoSided(const TopSelector& selector, SparsePart* part) const;
-  double EnergyPerBit(const SparsePart& part, int64_t size) const;
+  // Of entries that take `sign_bits` each beside their positions.
+  double EnergyPerBit(const TopEntries& entries, int64_t sign_bits, int64_t size) const;
 };
 
 }  // namespace terse

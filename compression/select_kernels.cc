@@ -144,8 +144,8 @@ class Kept {
   HWY_INLINE int64_t count() const { return count_; }
 };
 
-// 64 entries a step: which are hits is one word, whose few ones are written without a branch for each. Each step fetches
-// the lines of one further step: all lines of a block at once would be more than the processor can wait for.
+// 64 entries a step: which are hits is one word, whose few ones are written without a branch for each. Each step
+// fetches the lines of one further step: all lines of a block at once would be more than the processor can wait for.
 int64_t Collect(const float* values, const float* residual, float* sum, int64_t size, uint32_t first, int32_t positive,
                 int32_t negative, uint32_t* kept_indices, float* kept_values) {
   const hn::CappedTag<float, 16> df;

@@ -11,13 +11,14 @@
 namespace terse {
 namespace {
 
-constexpr int64_t kBlock = 2048;  // elements a step: their candidates stay in the first-level cache
+constexpr int64_t kBlock = 2048;       // elements a step: their candidates stay in the first-level cache
 constexpr int64_t kSampleFrom = 4096;  // smaller tensors are all candidates
 constexpr int64_t kSampleShare = 128;  // one element in so many is sampled,
 constexpr int64_t kMinSample = 256;
 constexpr int64_t kMaxSample = 16384;  // at most so many: what its noise lets pass costs less than a larger sample
 constexpr int kBucketBits = 10;
-constexpr int64_t kFew = 256;     // magnitudes that are looked at one by one
+constexpr int64_t kFew = 256;     // magnitudes that are looked at one by one at once,
+constexpr int64_t kRest = 4096;   // and those that one by one take less than another look at all does
 constexpr int32_t kSmallest = 1;  // every entry but zero is a candidate
 
 int BitLength(uint32_t value) { return value == 0 ? 0 : 32 - __builtin_clz(value); }
@@ -50,12 +51,12 @@ Threshold FindAmongFew(absl::Span<uint32_t> magnitudes, int64_t rank) {
 }
 
 // 1 <= rank <= size, and no magnitude is below `low`. Each round narrows the range to the bucket that holds the rank,
-// until few are left in it, or only equals.
+// until few are left in it, or only equals. A first round pays for itself earlier than another one.
 Threshold FindThreshold(const float* values, int64_t size, int64_t rank, uint32_t low) {
   const SelectKernels& kernels = GetSelectKernels();
   uint32_t high = kernels.max_magnitude(values, size);
   int64_t above = 0;
-  for (int64_t members = size; members > kFew;) {
+  for (int64_t members = size; members > (members == size ? kFew : kRest);) {
     if (low == high) return {low, above, members};
     uint32_t buckets[1 << kBucketBits];
     const int shift = std::max(0, BitLength(high - low) - kBucketBits);
@@ -66,7 +67,7 @@ Threshold FindThreshold(const float* values, int64_t size, int64_t rank, uint32_
     low += bucket << shift;
     high = std::min(high, low + ((uint32_t{1} << shift) - 1));
   }
-  uint32_t few[kFew + kSelectPad];
+  uint32_t few[kRest + kSelectPad];
   const int64_t members = kernels.between(values, size, low, high, few);
   Threshold found = FindAmongFew(absl::MakeSpan(few, members), rank - above);
   found.above += above;
@@ -93,24 +94,6 @@ class TopSelector::Side {
     const int64_t room = std::min(n, std::max(expected + expected / 8, count + count / 4) + kBlock) + kSelectPad;
     Resize(room, &selection_->indices);
     Resize(room, &selection_->values);
-  }
-
-  // All entries of two selections, in the order of their indices.
-  void Merge(const TopEntries& a, const TopEntries& b, int64_t count) {
-    const int64_t a_size = static_cast<int64_t>(a.indices.size());
-    const int64_t b_size = static_cast<int64_t>(b.indices.size());
-    Start(kSmallest, a_size + b_size, count, a_size + b_size);
-    int64_t i = 0, j = 0;
-    // Without a branch on which one comes first, which would often be guessed wrong.
-    for (; i < a_size && j < b_size; ++size_) {
-      const bool first = a.indices[i] < b.indices[j];
-      selection_->indices[size_] = first ? a.indices[i] : b.indices[j];
-      selection_->values[size_] = first ? a.values[i] : b.values[j];
-      i += static_cast<int>(first);
-      j += static_cast<int>(!first);
-    }
-    CopyRest(a, i);
-    CopyRest(b, j);
   }
 
   // Takes its own among the next `size` <= kBlock candidates.
@@ -149,13 +132,6 @@ class TopSelector::Side {
   }
 
  private:
-  // Appends the entries from number `from` on.
-  void CopyRest(const TopEntries& entries, int64_t from) {
-    std::copy(entries.indices.begin() + from, entries.indices.end(), selection_->indices.begin() + size_);
-    std::copy(entries.values.begin() + from, entries.values.end(), selection_->values.begin() + size_);
-    size_ += static_cast<int64_t>(entries.indices.size()) - from;
-  }
-
   // Resizes the vector without the spare room that it makes when it grows, and without copying.
   template <typename T>
   static void Resize(int64_t size, std::vector<T>* vector) {
@@ -239,15 +215,16 @@ absl::optional<int64_t> TopSelector::SelectTails(const SelectInput& input, int64
   return Select(input, count, absl::MakeSpan(sides));
 }
 
+absl::optional<int64_t> TopSelector::SelectTailsAndLargest(const SelectInput& input, int64_t count) {
+  // The tails are the outer ones, whose bounds are those of the pass. What they keep out is not among the largest
+  // either: `count` entries of the tail's sign that come before it or are larger.
+  Side sides[] = {Side(kPositive, &positive_), Side(kEither, &largest_), Side(kNegative, &negative_)};
+  return Select(input, count, absl::MakeSpan(sides));
+}
+
 absl::optional<int64_t> TopSelector::SelectLargest(const SelectInput& input, int64_t count) {
   Side side(kEither, &largest_);
   return Select(input, count, absl::MakeSpan(&side, 1));
-}
-
-void TopSelector::SelectLargestOfTails(int64_t count) {
-  Side side(kEither, &largest_);
-  side.Merge(positive_, negative_, count);
-  side.Finish(count);
 }
 
 absl::optional<int64_t> TopSelector::Select(const SelectInput& input, int64_t count, absl::Span<Side> sides) {

@@ -50,20 +50,20 @@ class TopSelector {
   // Finds likewise the `count` entries of largest magnitude, whatever their sign.
   absl::optional<int64_t> SelectLargest(const SelectInput& input, int64_t count);
 
-  // SelectLargest of the same numbers and count as the SelectTails just before, which it makes from the tails: the
-  // largest of one sign are among those of its tail.
-  void SelectLargestOfTails(int64_t count);
+  // Does both in the same pass.
+  absl::optional<int64_t> SelectTailsAndLargest(const SelectInput& input, int64_t count);
 
-  // The entries of the last SelectTails.
+  // The entries of the last selection of tails.
   const TopEntries& positive() const { return positive_; }
   const TopEntries& negative() const { return negative_; }
-  // The entries of the last SelectLargest.
+  // The entries of the last selection of the largest.
   const TopEntries& largest() const { return largest_; }
 
  private:
   class Side;
 
-  // Makes both selections: fills `sides`, one for each sign or one for both.
+  // Makes the selections: fills `sides`, whose first one has the bound of positive entries, the last one that of
+  // negative ones.
   absl::optional<int64_t> Select(const SelectInput& input, int64_t count, absl::Span<Side> sides);
   // Starts `sides` with bounds that about count, and seldom fewer, entries reach.
   void StartAboveSample(const SelectInput& input, int64_t count, absl::Span<Side> sides);

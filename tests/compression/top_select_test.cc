@@ -64,6 +64,11 @@ void ExpectTailsAndLargest(TopSelector* selector, const std::vector<float>& numb
   ExpectSame(selector->negative(), Plain(numbers, count, Which::kNegative));
   ASSERT_FALSE(selector->SelectLargest({numbers}, count).has_value());
   ExpectSame(selector->largest(), Plain(numbers, count, Which::kLargest));
+  TopSelector both;
+  ASSERT_FALSE(both.SelectTailsAndLargest({numbers}, count).has_value());
+  ExpectSame(both.positive(), selector->positive());
+  ExpectSame(both.negative(), selector->negative());
+  ExpectSame(both.largest(), selector->largest());
 }
 
 float Normal(Random* random) {
