@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "compression/bit_stream.h"
 #include "compression/dense.h"
+#include "compression/quantize_kernels.h"
 #include "core/status.h"
 
 namespace terse {
@@ -39,6 +40,43 @@ absl::Status Overflow(const Codec& codec, int64_t element) {
                                                  ": the sum of the updates overflows; training has diverged"));
 }
 
+// Starts to fetch floats that will be written, while several visits of other ones go on: each visit fetches its share,
+// spread over its slices, of which it is taken to have as many as the visit before. More lines at once would keep the
+// additions waiting.
+class LineFetcher {
+ public:
+  LineFetcher(const float* floats, int64_t count, int64_t visits)
+      : floats_(floats), count_(count), share_((count + visits - 1) / visits), pace_(share_) {}
+
+  // The visit comes to a further slice.
+  void Advance() {
+    ++slices_;
+    FetchUntil(std::min(next_ + pace_, end_));
+  }
+
+  void EndVisit() {
+    FetchUntil(end_);
+    end_ += share_;
+    pace_ = share_ / std::max<int64_t>(slices_, 1) + 1;
+    slices_ = 0;
+  }
+
+ private:
+  static constexpr int64_t kFloatsOfLine = 16;
+
+  void FetchUntil(int64_t end) {
+    for (end = std::min(end, count_); next_ < end; next_ += kFloatsOfLine) __builtin_prefetch(floats_ + next_, 1);
+  }
+
+  const float* const floats_;
+  const int64_t count_;
+  const int64_t share_;
+  int64_t pace_;  // floats a slice
+  int64_t next_ = 0;
+  int64_t end_ = share_;  // of the visit's share
+  int64_t slices_ = 0;    // of the visit so far
+};
+
 // Averages some elements of the model, those of one thread.
 class RangeAverager {
  public:
@@ -67,7 +105,9 @@ class RangeAverager {
         float* const sums = average + (at - begin);
         float* const senders = !imputes ? nullptr : senders_.data() + (one_group ? 0 : at - begin);
         if (first == 0) Clear(block_end - at, sums, senders);
-        TERSE_RETURN_IF_ERROR(AddBlock(at, block_end, first, cursors, sums, senders));
+        // Larger blocks would not stay in the cache until their turn comes.
+        const int64_t next = block_ == kBlock ? std::min(block_, end - block_end) : 0;
+        TERSE_RETURN_IF_ERROR(AddBlock(at, block_end, next, first, cursors, sums, senders));
         if (last == updates_) TERSE_RETURN_IF_ERROR(Scale(at, block_end, senders, sums));
       }
     }
@@ -87,25 +127,37 @@ class RangeAverager {
     if (senders != nullptr) std::fill(senders, senders + count, 0.0f);
   }
 
-  // `senders` of an element are the weights of those who sent it; null where nothing is imputed.
-  absl::Status AddBlock(int64_t begin, int64_t end, size_t first,
+  // Also fetches the `next` sums behind these, which a pass over them would otherwise wait for. `senders` of an element
+  // are the weights of those who sent it; null where nothing is imputed.
+  absl::Status AddBlock(int64_t begin, int64_t end, int64_t next, size_t first,
                         absl::Span<const std::unique_ptr<UpdateCursor>> cursors, float* sums, float* senders) const {
+    LineFetcher ahead(sums + (end - begin), next, static_cast<int64_t>(cursors.size()));
     for (size_t i = 0; i < cursors.size(); ++i) {
-      const absl::Status status =
-          AddUntil(begin, end, weights_.empty() ? 1.0f : weights_[first + i], sums, senders, *cursors[i]);
+      const float weight = weights_.empty() ? 1.0f : weights_[first + i];
+      const absl::Status status = AddUntil(begin, end, weight, sums, senders, *cursors[i], &ahead);
       if (!status.ok()) return OfUpdate(status, first + i);
+      ahead.EndVisit();
     }
     return absl::OkStatus();
   }
 
   static absl::Status AddUntil(int64_t begin, int64_t end, float weight, float* sums, float* senders,
-                               UpdateCursor& cursor) {
+                               UpdateCursor& cursor, LineFetcher* ahead) {
     DecodedRun run;
     while (true) {
       TERSE_RETURN_IF_ERROR(cursor.Next(end, &run));
       if (run.count == 0) return absl::OkStatus();
-      AddRunNear(run, weight, begin, sums);
+      AddFetching(run, weight, begin, sums, ahead);
       if (senders != nullptr) CountRun(run, weight, begin, senders);
+    }
+  }
+
+  static void AddFetching(const DecodedRun& run, float weight, int64_t begin, float* sums, LineFetcher* ahead) {
+    constexpr int64_t kSlice = 32;
+    if (run.positions == nullptr) return AddRunNear(run, weight, begin, sums);
+    for (int64_t done = 0; done < run.count; done += kSlice) {
+      ahead->Advance();
+      AddRunNear(run.Slice(done, kSlice), weight, begin, sums);
     }
   }
 
@@ -116,25 +168,23 @@ class RangeAverager {
   }
 
   absl::Status Scale(int64_t begin, int64_t end, const float* senders, float* sums) const {
-    const Imputation imputation = imputation_;
-    if (senders == nullptr) {
-      return Finish(begin, end, sums, [&](int64_t i) { return sums[i] * imputation.scale; });
-    }
-    return Finish(begin, end, sums, [&](int64_t i) { return imputation.Step(sums[i], senders[i]); });
-  }
-
-  // Makes the step of the sums, element by element.
-  template <typename StepOf>
-  absl::Status Finish(int64_t begin, int64_t end, float* sums, StepOf step_of) const {
-    uint32_t bad = 0;
-    for (int64_t i = 0; i < end - begin; ++i) {
-      sums[i] = step_of(i);
-      bad |= static_cast<uint32_t>(MagnitudeBits(FloatBits(sums[i])) >= kInfinityBits);
-    }
-    if (bad == 0) return absl::OkStatus();
+    const bool finite = senders == nullptr ? GetQuantizeKernels().scale(end - begin, imputation_.scale, sums)
+                                           : Impute(end - begin, senders, sums);
+    if (finite) return absl::OkStatus();
     int64_t i = 0;
     while (MagnitudeBits(FloatBits(sums[i])) < kInfinityBits) ++i;
     return Overflow(*codec_, begin + i);
+  }
+
+  // Makes the step of the sums, element by element. Returns whether all of it is finite.
+  bool Impute(int64_t count, const float* senders, float* sums) const {
+    const Imputation imputation = imputation_;
+    uint32_t bad = 0;
+    for (int64_t i = 0; i < count; ++i) {
+      sums[i] = imputation.Step(sums[i], senders[i]);
+      bad |= static_cast<uint32_t>(MagnitudeBits(FloatBits(sums[i])) >= kInfinityBits);
+    }
+    return bad == 0;
   }
 
   const Codec* const codec_;

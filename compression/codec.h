@@ -3,6 +3,7 @@
 #ifndef TERSE_COMPRESSION_CODEC_H_
 #define TERSE_COMPRESSION_CODEC_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -72,6 +73,11 @@ struct DecodedRun {
 
   // The flat position of an element.
   int64_t PositionOf(int64_t i) const { return begin + (positions == nullptr ? i : positions[i]); }
+
+  // At most `most` of the elements, from number `from` on. There are positions.
+  DecodedRun Slice(int64_t from, int64_t most) const {
+    return {std::min(most, count - from), positions + from, begin, values + (common ? 0 : from), common};
+  }
 };
 
 // Reads one message from its first element to its last. Not thread-safe; the message must outlive it.

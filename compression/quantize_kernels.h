@@ -58,6 +58,8 @@ struct QuantizeKernels {
   void (*or_and)(const uint32_t* symbols, int64_t size, uint32_t* any, uint32_t* all);
   // sums[i] += scale * values[i], both operations in float32.
   void (*add_scaled)(const float* values, int64_t size, float scale, float* sums);
+  // values[i] *= scale. Returns whether all of them are finite then.
+  bool (*scale)(int64_t size, float scale, float* values);
 };
 
 // Returns the kernels of the SIMD target in use.

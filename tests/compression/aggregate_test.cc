@@ -80,6 +80,19 @@ TEST_P(ManyUpdates, NameTheOneThatDoesNotDecode) {
   }
 }
 
+TEST(AverageUpdates, NamesTheElementWhoseSumOverflows) {
+  const auto codec = NewCodec("top_k", 0.01, "fp32", MakeLayout({90000, 60000}));
+  std::vector<float> update(150000);
+  update[100000] = 3e38f;
+  const std::string message = *codec->Encode(update);
+  std::vector<float> average(update.size());
+  const absl::Status status = AverageUpdates(*codec, {message, message}, {}, 1, absl::MakeSpan(average));
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("tensor 't1', index 10000: the sum of the updates overflows"));
+  EXPECT_TRUE(AverageUpdates(*codec, {message}, {}, 1, absl::MakeSpan(average)).ok());
+  EXPECT_EQ(average, update);
+}
+
 // Messages of some 200 bytes, which every thread reads from their beginning, and of 70,000, which are indexed.
 INSTANTIATE_TEST_SUITE_P(OfAnySize, ManyUpdates,
                          ::testing::Values(std::make_pair("sbc", 0.001), std::make_pair("top_k", 0.1)));

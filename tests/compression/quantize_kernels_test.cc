@@ -2,8 +2,10 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -85,6 +87,10 @@ class Kernels {
     add(16, [&](S from, float* to) { return kernels_.from_low_precision(from, size_, 0.7f, 4, to); });
     add(3, [&](S from, float* to) { return kernels_.from_table(from, size_, table, to), true; });
     add(1, [&](S, float* to) { return kernels_.add_scaled(values_.data(), size_, -0.3f, to), true; });
+    add(1, [&](S, float* to) {
+      std::copy(values_.begin(), values_.end(), to);
+      return kernels_.scale(size_, -0.3f, to);
+    });
     return words;
   }
 
@@ -158,6 +164,24 @@ TEST_F(EveryTarget, GivesTheSameBits) {
       EXPECT_EQ(kernels.Others(), expected[3]) << target << " " << size;
     });
   }
+}
+
+TEST_F(EveryTarget, ScalesAndFindsWhatIsNotFinite) {
+  const float infinity = std::numeric_limits<float>::infinity();
+  ForEach([&](const std::string& target) {
+    for (int64_t size : {1, 7, 64, 100}) {
+      std::vector<float> values(size, -3.0f);
+      EXPECT_TRUE(GetQuantizeKernels().scale(size, 0.5f, values.data())) << target;
+      EXPECT_EQ(values, std::vector<float>(size, -1.5f)) << target;
+      for (float bad : {infinity, -infinity, std::numeric_limits<float>::quiet_NaN(), 0x1.8p127f}) {
+        for (int64_t at = 0; at < size; ++at) {
+          std::vector<float> numbers(size, 1.0f);
+          numbers[at] = bad;
+          EXPECT_FALSE(GetQuantizeKernels().scale(size, 2.0f, numbers.data())) << target << " " << bad << " at " << at;
+        }
+      }
+    }
+  });
 }
 
 TEST_F(EveryTarget, PacksFieldsOfEveryWidthAndReadsThemBack) {
