@@ -216,8 +216,8 @@ absl::optional<int64_t> TopSelector::SelectTails(const SelectInput& input, int64
 }
 
 absl::optional<int64_t> TopSelector::SelectTailsAndLargest(const SelectInput& input, int64_t count) {
-  // The tails are the outer ones, whose bounds are those of the pass. What they keep out is not among the largest
-  // either: `count` entries of the tail's sign that come before it or are larger.
+  // The tails stand outside, because their bounds are those of the pass. An entry that they keep out is not among the
+  // largest either, for there are `count` entries of its sign that are larger or come before it.
   Side sides[] = {Side(kPositive, &positive_), Side(kEither, &largest_), Side(kNegative, &negative_)};
   return Select(input, count, absl::MakeSpan(sides));
 }
