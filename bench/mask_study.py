@@ -19,6 +19,7 @@ youth      The opposite of age.
 momentum   The residual takes up a velocity, 0.5 of its last and the update, which is cleared where something is sent (Deep Gradient
            Compression, Lin et al. 2018, section 3.2).
 curvature  Elements count times the fourth root of their mean squared gradient.
+rate       No mask, but the control of `momentum`, which makes what a client sends twice as large in the long run: `base` with twice the step.
 tensors    Counts by tensor are those that the scores of `curvature` give to all of the model at once.
 """
 import argparse
@@ -37,7 +38,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests" 
 import lenet  # noqa: E402  # pylint: disable=wrong-import-position
 
 CLIENTS = 4
-IDEAS = ("base", "both", "sign", "history", "age", "youth", "momentum", "curvature", "tensors")
+IDEAS = ("base", "both", "sign", "history", "age", "youth", "momentum", "rate", "curvature", "tensors")
 
 
 class LeNet5Task:
@@ -362,6 +363,8 @@ def run(task_class, data, idea, seed):
             client.take_up(client.train(model), idea)
             messages.append(message(client, task.density, idea, step))
         step = imputed_mean(messages, [w.numel() for w in model])
+        if idea == "rate":
+            step = [2 * s for s in step]
         model = [w + s for w, s in zip(model, step)]
         share_buffers(clients)
     net = clients[0].net
