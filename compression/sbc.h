@@ -64,7 +64,7 @@ class SbcCodec : public SparseCodec {
   // Fill *part with the elements to send.
   void OneSided(const TopSelector& selector, SparsePart* part) const;
   void TwoSided(const TopSelector& selector, SparsePart* part) const;
-  // Of entries that take `sign_bits` each beside their positions.
+  // Returns the squared magnitude that is sent per bit, of entries that take `sign_bits` each beside their positions.
   double EnergyPerBit(const TopEntries& entries, int64_t sign_bits, int64_t size) const;
 };
 
