@@ -20,7 +20,7 @@ momentum   The residual takes up a velocity, 0.5 of its last and the update, whi
            Compression, Lin et al. 2018, section 3.2).
 curvature  Elements count times the fourth root of their mean squared gradient.
 rate       No mask, but the control of `momentum`, which makes what a client sends twice as large in the long run: `base` with twice the step.
-tensors    Counts by tensor are those that the scores of `curvature` give to all of the model at once.
+tensors    Counts by tensor are those that the scores of `curvature` give to all of the model at once: as many elements, not exactly the bits.
 """
 import argparse
 import json
