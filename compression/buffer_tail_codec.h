@@ -41,6 +41,9 @@ class BufferTailCodec : public Codec {
   absl::StatusOr<std::string> AddAndEncode(absl::Span<const float> residual, absl::Span<float> delta,
                                            const EncodeOptions& options) const override;
   absl::StatusOr<int64_t> CostBits(absl::Span<const float> update, const EncodeOptions& options) const override;
+  bool AddEncoded(const EncodeScratch& scratch, float sign, absl::Span<float> accumulator) const override {
+    return parameters_->AddEncoded(scratch, sign, accumulator.subspan(0, layout_.parameters()));
+  }
   // INVALID_ARGUMENT also for a message that is too short to hold the buffers.
   absl::StatusOr<std::unique_ptr<UpdateCursor>> Open(absl::string_view message) const override;
   // Buffers stay as they are.

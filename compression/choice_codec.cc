@@ -102,6 +102,11 @@ absl::StatusOr<int64_t> ChoiceCodec::CostBits(absl::Span<const float> update, co
   return bits + 16;  // the choice, and the chosen codec's format byte
 }
 
+bool ChoiceCodec::AddEncoded(const EncodeScratch& scratch, float sign, absl::Span<float> accumulator) const {
+  const auto& kept = static_cast<const ChoiceScratch&>(scratch);
+  return kept.choice >= 0 && choices_[kept.choice]->AddEncoded(*kept.of_choice, sign, accumulator);
+}
+
 absl::StatusOr<const Codec*> ChoiceCodec::Named(absl::string_view message) const {
   if (message.size() < kHeader || message[0] != kFormat) {
     return absl::InvalidArgumentError(absl::StrCat(name(),

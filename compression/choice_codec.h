@@ -36,6 +36,7 @@ class ChoiceCodec : public Codec {
   absl::StatusOr<std::string> AddAndEncode(absl::Span<const float> residual, absl::Span<float> delta,
                                            const EncodeOptions& options) const override;
   absl::StatusOr<int64_t> CostBits(absl::Span<const float> update, const EncodeOptions& options) const override;
+  bool AddEncoded(const EncodeScratch& scratch, float sign, absl::Span<float> accumulator) const override;
   absl::StatusOr<std::unique_ptr<UpdateCursor>> Open(absl::string_view message) const override;
   absl::StatusOr<absl::optional<std::vector<int64_t>>> SentPositions(absl::string_view message) const override;
   // All choices share one history; null, so that nothing can be packed, when they group tensors in different ways.

@@ -150,6 +150,12 @@ class Codec {
   // accumulator may be partly changed, so callers validate first.
   absl::Status AddDecoded(absl::string_view message, float sign, absl::Span<float> accumulator) const;
 
+  // AddDecoded of the message that the latest encoding with `scratch` made, from what the scratch has kept of it, to
+  // the same bits, though buffers may be left out. Returns false, and changes nothing, where it has kept nothing.
+  virtual bool AddEncoded(const EncodeScratch& /*scratch*/, float /*sign*/, absl::Span<float> /*accumulator*/) const {
+    return false;
+  }
+
   // The flat positions of the parameters that the message carries, increasing; nullopt when it carries all of them.
   // Buffers travel with every message and are not among them: who masks momentum by these positions has none there.
   virtual absl::StatusOr<absl::optional<std::vector<int64_t>>> SentPositions(absl::string_view message) const;

@@ -3,7 +3,7 @@
 namespace terse {
 
 absl::Status ErrorFeedback::Subtract(absl::string_view message) {
-  return codec().AddDecoded(message, -1.0f, absl::MakeSpan(dense_));
+  return AddCarried(message, -1.0f, absl::MakeSpan(dense_));
 }
 
 }  // namespace terse

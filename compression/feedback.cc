@@ -50,7 +50,7 @@ absl::StatusOr<std::string> Feedback::Compress(std::vector<float>* delta, const 
   }
   if (schedule_ != nullptr) options.rates = schedule_->Rates(key);
   TERSE_ASSIGN_OR_RETURN(std::string message, Accumulate(delta, options));
-  pending_ = std::move(message);
+  SetPending(std::move(message), /*encoded=*/true);
   if (schedule_ != nullptr) {
     TERSE_RETURN_IF_ERROR(schedule_->Observe(*codec_, dense().subspan(0, size()), pending_));
   }
@@ -73,14 +73,14 @@ absl::Status Feedback::Settle(bool applied) {
   if (!pending()) return absl::FailedPreconditionError("no update is pending, so there is nothing to settle");
   TERSE_RETURN_IF_ERROR(TakeOut(applied ? pending_ : absl::string_view()));
   scratch_->spent = std::move(pending_);
-  pending_.clear();
+  SetPending("", /*encoded=*/false);
   return absl::OkStatus();
 }
 
 absl::Status Feedback::TakeBack(std::vector<float>* delta) {
   if (!pending()) return absl::FailedPreconditionError("no update is pending, so there is nothing to take back");
   dense_.swap(*StateBefore(delta));
-  pending_.clear();
+  SetPending("", /*encoded=*/false);
   return absl::OkStatus();
 }
 
@@ -90,12 +90,23 @@ absl::Status Feedback::Rejoin(absl::string_view message) {
     return DataLoss("the update that rejoins", sound);
   }
   TERSE_RETURN_IF_ERROR(AddBack(message));
-  pending_.assign(message.data(), message.size());
+  SetPending(std::string(message), /*encoded=*/false);
   return absl::OkStatus();
 }
 
 absl::Status Feedback::AddBack(absl::string_view message) {
   return codec_->AddDecoded(message, 1.0f, absl::MakeSpan(dense_).subspan(0, size()));
+}
+
+absl::Status Feedback::AddCarried(absl::string_view message, float sign, absl::Span<float> accumulator) const {
+  const bool kept = encoded_pending_ && message.data() == pending_.data();
+  if (kept && codec_->AddEncoded(*scratch_, sign, accumulator)) return absl::OkStatus();
+  return codec_->AddDecoded(message, sign, accumulator);
+}
+
+void Feedback::SetPending(std::string message, bool encoded) {
+  pending_ = std::move(message);
+  encoded_pending_ = encoded;
 }
 
 absl::Status Feedback::TakeOut(absl::string_view message) {
@@ -114,7 +125,7 @@ void Feedback::DropBuffers() {
 double Feedback::Reset() {
   const double lost = Norm();
   dense_.assign(dense_.size(), 0.0f);
-  pending_.clear();
+  SetPending("", /*encoded=*/false);
   return lost;
 }
 
@@ -136,7 +147,7 @@ absl::Status Feedback::Restore(absl::Span<const float> dense, absl::string_view 
     if (!status.ok()) return DataLoss("the stored pending update", status);
   }
   dense_.assign(dense.begin(), dense.end());
-  pending_.assign(pending.data(), pending.size());
+  SetPending(std::string(pending), /*encoded=*/false);
   return pending.empty() ? TakeOut(minus) : absl::OkStatus();
 }
 

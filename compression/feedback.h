@@ -117,6 +117,10 @@ class Feedback {
   // vector.
   virtual absl::Status AddBack(absl::string_view message);
 
+  // Adds what a message that decodes carried, of the parameters at least, to the floats of `accumulator`, of which
+  // there are size().
+  absl::Status AddCarried(absl::string_view message, float sign, absl::Span<float> accumulator) const;
+
   const Codec& codec() const { return *codec_; }
   size_t size() const { return static_cast<size_t>(codec_->layout().size()); }
   // Elements of a vector before its buffers.
@@ -125,6 +129,8 @@ class Feedback {
   std::vector<float> dense_;
 
  private:
+  // Sets the pending message, which is empty if there is none; `encoded` says whether scratch_ has just encoded it.
+  void SetPending(std::string message, bool encoded);
   // Zeroes what dense_ has for buffers.
   void DropBuffers();
   // Takes an update out of dense_ whose verdict is known; `message` is empty unless it was applied.
@@ -134,7 +140,8 @@ class Feedback {
   float decay_;
   const std::unique_ptr<RateSchedule> schedule_;
   const std::unique_ptr<EncodeScratch> scratch_;
-  std::vector<float> latest_;  // kept for codecs that use it
+  bool encoded_pending_ = false;  // whether scratch_ was last used for the pending message
+  std::vector<float> latest_;     // kept for codecs that use it
   std::string pending_;
 };
 

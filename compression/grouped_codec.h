@@ -37,6 +37,9 @@ class GroupedCodec : public Codec {
   absl::StatusOr<std::string> AddAndEncode(absl::Span<const float> residual, absl::Span<float> delta,
                                            const EncodeOptions& options) const override;
   absl::StatusOr<int64_t> CostBits(absl::Span<const float> update, const EncodeOptions& options) const override;
+  bool AddEncoded(const EncodeScratch& scratch, float sign, absl::Span<float> accumulator) const override {
+    return !reorders() && inner_->AddEncoded(scratch, sign, accumulator);
+  }
   absl::StatusOr<std::unique_ptr<UpdateCursor>> Open(absl::string_view message) const override;
   // Messages are the inner codec's, and so are the histories, which are those of its groups.
   const Layout* PackedLayout() const override { return inner_->PackedLayout(); }

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <numeric>
 
-#include "compression/fetch_ahead.h"
-
 namespace terse {
 namespace {
 
@@ -71,7 +69,6 @@ void PositionHistory::Add(absl::Span<const uint32_t> positions, int side) {
 }
 
 void PositionHistory::Masses(int side, int64_t begin, absl::Span<uint8_t> masses) const {
-  FetchAheadToRead(last_.data() + begin, static_cast<int64_t>(masses.size()));
   Look(tables_, side, begin, masses);
 }
 

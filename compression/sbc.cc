@@ -89,7 +89,7 @@ void SbcCodec::OneSided(const TopSelector& selector, SparsePart* part) const {
   const TopEntries& tail = LargerTail(selector);
   if (tail.indices.empty()) return;
   part->scale = &tail == &selector.positive() ? Mean(tail) : -Mean(tail);
-  part->positions = tail.indices;
+  part->positions.assign(tail.indices.begin(), tail.indices.end());
 }
 
 void SbcCodec::TwoSided(const TopSelector& selector, SparsePart* part) const {
@@ -97,7 +97,7 @@ void SbcCodec::TwoSided(const TopSelector& selector, SparsePart* part) const {
   if (largest.indices.empty()) return;
   part->is_signed = true;
   part->scale = Mean(largest);
-  part->positions = largest.indices;
+  part->positions.assign(largest.indices.begin(), largest.indices.end());
   part->payload.reserve(largest.values.size());
   for (float value : largest.values) part->payload.push_back(value < 0 ? 1 : 0);
 }

@@ -117,7 +117,7 @@ absl::Status SparseCodec::SelectLargestFloats(const TensorInput& input, int64_t 
   const absl::optional<int64_t> bad = selector->SelectLargest({input.values, input.residual, input.sum}, count);
   if (bad.has_value()) return NotFinite(input, *bad);
   const TopEntries& largest = selector->largest();
-  part->positions = largest.indices;
+  part->positions.assign(largest.indices.begin(), largest.indices.end());
   part->payload.reserve(largest.values.size());
   for (float value : largest.values) part->payload.push_back(FloatBits(value));
   return absl::OkStatus();
@@ -158,7 +158,7 @@ absl::Status SparseCodec::SelectAll(absl::Span<const TensorInput> tensors, Scrat
     part.positions.clear();
     part.payload.clear();
     part.is_signed = false;
-    part.scale = 0;
+    part.scale = format_.fixed_scale;
     TERSE_RETURN_IF_ERROR(Select(tensors[t], &scratch->selector, &part));
   }
   return absl::OkStatus();
@@ -205,6 +205,44 @@ void SparseCodec::PutPayload(const SparsePart& part, BitWriter* writer) const {
   } else {
     PutFields(part.payload, ElementBits(part.is_signed), writer);
   }
+}
+
+void SparseCodec::DecodePayload(const SparseCommon& common, absl::Span<const uint32_t> payload, float* values) const {
+  const size_t count = payload.size();
+  switch (format_.values) {
+    case SparseValues::kTable:
+      for (size_t i = 0; i < count; ++i) values[i] = common.table[payload[i]];
+      return;
+    case SparseValues::kFloats:
+      for (size_t i = 0; i < count; ++i) values[i] = FloatFromBits(payload[i]);
+      return;
+    case SparseValues::kLevels:
+      for (size_t i = 0; i < count; ++i) values[i] = LevelValue(common.scale, payload[i]);
+      return;
+    default: {
+      const uint32_t bits = FloatBits(common.scale);
+      for (size_t i = 0; i < count; ++i) values[i] = FloatFromBits(bits ^ payload[i] << 31);
+    }
+  }
+}
+
+void SparseCodec::AddPart(const SparsePart& part, float sign, float* accumulator) const {
+  float values[kDecodedRun] = {part.scale};
+  const bool common = ElementBits(part.is_signed) == 0;
+  const DecodedRun all = {static_cast<int64_t>(part.positions.size()), part.positions.data(), 0, values, true};
+  for (int64_t done = 0; done < all.count; done += kDecodedRun) {
+    DecodedRun run = all.Slice(done, kDecodedRun);
+    run.common = common;
+    if (!common) DecodePayload(part, absl::MakeSpan(part.payload).subspan(done, run.count), values);
+    AddRun(run, sign, 0, accumulator);
+  }
+}
+
+bool SparseCodec::AddEncoded(const EncodeScratch& scratch, float sign, absl::Span<float> accumulator) const {
+  const Scratch* const kept = dynamic_cast<const Scratch*>(&scratch);
+  if (kept == nullptr || kept->parts.empty()) return false;
+  for (size_t t = 0; t < kept->parts.size(); ++t) AddPart(kept->parts[t], sign, accumulator.data() + tensor(t).offset);
+  return true;
 }
 
 absl::StatusOr<int64_t> SparseCodec::TensorsBits(absl::Span<const TensorInput> tensors) const {

@@ -44,17 +44,21 @@ struct SparseFormat {
   const PositionCoder* coder = nullptr;
 };
 
-// The elements that one tensor sends.
-struct SparsePart {
-  std::vector<uint32_t> positions;  // increasing, in the tensor
-  bool is_signed = false;           // kCommonOrSigned: which of the two
-  // The scale of kCommon (with its sign), kSigned and kLevels (positive), as rounded by RoundScale; finite, and not 0
-  // unless nothing is sent.
+// What the values of one tensor's elements have in common.
+struct SparseCommon {
+  bool is_signed = false;  // kCommonOrSigned: which of the two
+  // The scale of kCommon (with its sign), kSigned, kFixed and kLevels (positive), as rounded by RoundScale; finite, and
+  // not 0 unless nothing is sent.
   float scale = 0;
+  LevelTable table = {};  // of kTable
+};
+
+// The elements that one tensor sends.
+struct SparsePart : SparseCommon {
+  std::vector<uint32_t> positions;  // increasing, in the tensor
   // One number for each position, none for kCommon: 1 for a negative element, else 0; the bits of its float32;
   // SignedLevel; or a level of `table`.
   std::vector<uint32_t> payload;
-  LevelTable table = {};  // of kTable
 };
 
 // k of a planned density: max(1, density * size rounded to nearest, halves up), at most size. One correctly rounded
@@ -69,6 +73,7 @@ absl::Status CheckDensity(const CodecSpec& spec);
 class SparseCodec : public TensorCodec {
  public:
   std::unique_ptr<EncodeScratch> NewScratch() const override;
+  bool AddEncoded(const EncodeScratch& scratch, float sign, absl::Span<float> accumulator) const override;
   const Layout* PackedLayout() const override { return &layout(); }
   absl::StatusOr<std::string> Pack(absl::string_view message, const UpdateHistory& history) const override;
   absl::StatusOr<std::string> Unpack(absl::string_view packed, const UpdateHistory& history) const override;
@@ -121,6 +126,10 @@ class SparseCodec : public TensorCodec {
   int ElementBits(bool is_signed) const;
   int64_t PayloadBits(const SparsePart& part) const;
   void PutPayload(const SparsePart& part, BitWriter* writer) const;
+  // Sets values[i] to what payload[i] stands for, of elements that have payload.
+  void DecodePayload(const SparseCommon& common, absl::Span<const uint32_t> payload, float* values) const;
+  // Adds the part of a tensor, of which `accumulator` has the elements.
+  void AddPart(const SparsePart& part, float sign, float* accumulator) const;
 
   const SparseFormat format_;
 };

@@ -67,7 +67,7 @@ class SparseCodec::Reader : public TensorReader {
     run->positions = at_.positions + at_.used;
     run->begin = 0;
     run->values = at_.values + at_.used;
-    run->common = codec_->ElementBits(at_.is_signed) == 0;
+    run->common = codec_->ElementBits(at_.common.is_signed) == 0;
     at_.used = until;
     return absl::OkStatus();
   }
@@ -75,7 +75,7 @@ class SparseCodec::Reader : public TensorReader {
   // Returns the number of elements of the started tensor that Next has not given yet.
   int64_t left() const { return at_.left + at_.filled - at_.used; }
   // Returns the side, as PositionHistory defines it, of the started tensor, if that sends anything.
-  int side() const { return at_.scale < 0 ? 1 : 0; }
+  int side() const { return at_.common.scale < 0 ? 1 : 0; }
 
   absl::Status FinishTensor(BitReader* stream) override {
     if (reader_ != nullptr) {
@@ -113,30 +113,31 @@ class SparseCodec::Reader : public TensorReader {
     const SparseFormat& format = codec_->format_;
     uint32_t is_signed = format.values != SparseValues::kCommon;
     if (format.values == SparseValues::kCommonOrSigned && !stream->Get(1, &is_signed)) return TruncatedIn("its header");
-    at_.is_signed = is_signed == 1;
-    at_.scale = format.fixed_scale;
+    at_.common.is_signed = is_signed == 1;
+    at_.common.scale = format.fixed_scale;
     const int scale_bits = codec_->ScaleBits();
     if (scale_bits > 0) {
       uint32_t bits = 0;
       if (!stream->Get(scale_bits, &bits)) return TruncatedIn("its header");
-      at_.scale = FloatFromBits(bits << (32 - scale_bits));
-      const uint32_t magnitude = MagnitudeBits(FloatBits(at_.scale));
-      if (magnitude == 0 || magnitude >= kInfinityBits || (at_.is_signed && at_.scale < 0)) {
-        return absl::InvalidArgumentError(
-            absl::StrCat("its scale is ", at_.scale, "; it must be finite, not 0, and positive where signs follow"));
+      at_.common.scale = FloatFromBits(bits << (32 - scale_bits));
+      const uint32_t magnitude = MagnitudeBits(FloatBits(at_.common.scale));
+      if (magnitude == 0 || magnitude >= kInfinityBits || (at_.common.is_signed && at_.common.scale < 0)) {
+        return absl::InvalidArgumentError(absl::StrCat("its scale is ", at_.common.scale,
+                                                       "; it must be finite, not 0, and positive where signs follow"));
       }
     }
-    if (codec_->ElementBits(at_.is_signed) == 0) std::fill(at_.values, at_.values + kDecodedRun, at_.scale);
+    if (codec_->ElementBits(at_.common.is_signed) == 0)
+      std::fill(at_.values, at_.values + kDecodedRun, at_.common.scale);
     return absl::OkStatus();
   }
 
   // Moves past the values, to where the positions begin.
   absl::Status SkipPayload(BitReader* stream) {
     if (codec_->format_.values == SparseValues::kTable) {
-      return GetLevelTable(at_.left, codec_->format_.level_bits, stream, &at_.table);
+      return GetLevelTable(at_.left, codec_->format_.level_bits, stream, &at_.common.table);
     }
     if (codec_->format_.values != SparseValues::kLevels) {
-      const uint64_t bits = static_cast<uint64_t>(at_.left) * codec_->ElementBits(at_.is_signed);
+      const uint64_t bits = static_cast<uint64_t>(at_.left) * codec_->ElementBits(at_.common.is_signed);
       return stream->Skip(bits) ? absl::OkStatus() : TruncatedIn("its values");
     }
     for (int64_t i = 0; i < at_.left; ++i) {
@@ -155,57 +156,26 @@ class SparseCodec::Reader : public TensorReader {
     at_.left -= at_.filled;
     if (at_.filled == 0) return absl::OkStatus();
     TERSE_RETURN_IF_ERROR(reader_->Next(absl::MakeSpan(at_.positions, at_.filled)));
-    if (codec_->format_.values == SparseValues::kTable) {
-      FillFromTable();
-      return absl::OkStatus();
-    }
-    switch (codec_->ElementBits(at_.is_signed)) {
-      case 0:
-        return absl::OkStatus();
-      case 1:
-        FillSigns();
-        return absl::OkStatus();
-      case 32:
-        return FillFloats();
-      default:
-        FillLevels();
-        return absl::OkStatus();
-    }
+    if (codec_->ElementBits(at_.common.is_signed) == 0) return absl::OkStatus();
+    uint32_t payload[kDecodedRun];
+    const auto filled = absl::MakeSpan(payload, at_.filled);
+    GetPayload(filled);
+    codec_->DecodePayload(at_.common, filled, at_.values);
+    return codec_->format_.values == SparseValues::kFloats ? CheckFloats(filled) : absl::OkStatus();
   }
 
   // StartTensor saw that the payloads of all elements are there.
-  void FillSigns() {
-    uint32_t negative[kDecodedRun];
-    GetFields(1, absl::MakeSpan(negative, at_.filled), &at_.payload);
-    const uint32_t scale = FloatBits(at_.scale);
-    for (int64_t i = 0; i < at_.filled; ++i) at_.values[i] = FloatFromBits(scale ^ negative[i] << 31);
-  }
-
-  void FillLevels() {
-    for (int64_t i = 0; i < at_.filled; ++i) {
-      uint32_t level = 0;
-      GetLevel(&at_.payload, &level);
-      at_.values[i] = LevelValue(at_.scale, level);
+  void GetPayload(absl::Span<uint32_t> payload) {
+    if (codec_->format_.values != SparseValues::kLevels) {
+      return GetFields(codec_->ElementBits(at_.common.is_signed), payload, &at_.payload);
     }
+    for (uint32_t& level : payload) GetLevel(&at_.payload, &level);
   }
 
-  void FillFromTable() {
-    for (int64_t i = 0; i < at_.filled; ++i) {
-      uint32_t level = 0;
-      at_.payload.Get(codec_->format_.level_bits, &level);
-      at_.values[i] = at_.table[level];
-    }
-  }
-
-  absl::Status FillFloats() {
-    uint32_t payload[kDecodedRun];
-    GetFields(32, absl::MakeSpan(payload, at_.filled), &at_.payload);
+  absl::Status CheckFloats(absl::Span<const uint32_t> bits) const {
     bool good = true;
-    for (int64_t i = 0; i < at_.filled; ++i) {
-      at_.values[i] = FloatFromBits(payload[i]);
-      // Neither 0, whose predecessor is the largest of words, nor NaN nor infinity.
-      good &= MagnitudeBits(payload[i]) - 1 < kInfinityBits - 1;
-    }
+    // Neither 0, whose predecessor is the largest of words, nor NaN nor infinity.
+    for (const uint32_t one : bits) good &= MagnitudeBits(one) - 1 < kInfinityBits - 1;
     if (good) return absl::OkStatus();
     const float* const bad = std::find_if(at_.values, at_.values + at_.filled,
                                           [](float value) { return value == 0 || !std::isfinite(value); });
@@ -216,9 +186,7 @@ class SparseCodec::Reader : public TensorReader {
     bool all_planned = false;
     bool any_corrected = false;
     int64_t tensor = 0;
-    bool is_signed = false;
-    float scale = 0;
-    LevelTable table = {};  // of kTable
+    SparseCommon common;
     BitReader payload;
     int64_t left = 0;    // elements that are not in the buffer yet
     int64_t filled = 0;  // of the buffer

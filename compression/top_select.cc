@@ -79,7 +79,7 @@ Threshold FindThreshold(const float* values, int64_t size, int64_t rank, uint32_
 // The candidates of one selection, in the selection's own vectors.
 class TopSelector::Side {
  public:
-  Side(const KeyRule& rule, TopEntries* selection) : rule_(rule), selection_(selection) {}
+  Side(const KeyRule& rule, Selection* selection) : rule_(rule), selection_(selection) {}
 
   int32_t bound() const { return rule_.bound; }
   int64_t size() const { return size_; }
@@ -92,8 +92,8 @@ class TopSelector::Side {
     rule_.bound = start_ = bound;
     size_ = 0;
     const int64_t room = std::min(n, std::max(expected + expected / 8, count + count / 4) + kBlock) + kSelectPad;
-    Resize(room, &selection_->indices);
-    Resize(room, &selection_->values);
+    Enlarge(room, &selection_->indices);
+    Enlarge(room, &selection_->values);
   }
 
   // Takes its own among the next `size` <= kBlock candidates.
@@ -123,19 +123,20 @@ class TopSelector::Side {
   // The selection is complete.
   void Finish(int64_t count) {
     Shrink(count);
-    selection_->indices.resize(size_);
-    selection_->values.resize(size_);
+    const auto size = static_cast<size_t>(size_);
+    selection_->entries = {absl::MakeSpan(selection_->indices).subspan(0, size),
+                           absl::MakeSpan(selection_->values).subspan(0, size), 0};
     double partial[8] = {};
     GetQuantizeKernels().add_magnitudes(selection_->values.data(), size_, partial);
-    selection_->sum = 0;
-    for (double part : partial) selection_->sum += part;
+    for (double part : partial) selection_->entries.sum += part;
   }
 
  private:
-  // Resizes the vector without the spare room that it makes when it grows, and without copying.
+  // Makes the vector at least as large, without the spare room that it makes when it grows, and without copying.
   template <typename T>
-  static void Resize(int64_t size, std::vector<T>* vector) {
-    if (static_cast<int64_t>(vector->capacity()) < size) std::vector<T>().swap(*vector);
+  static void Enlarge(int64_t size, std::vector<T>* vector) {
+    if (static_cast<int64_t>(vector->size()) >= size) return;
+    std::vector<T>().swap(*vector);
     vector->resize(size);
   }
 
@@ -156,7 +157,7 @@ class TopSelector::Side {
   }
 
   KeyRule rule_;
-  TopEntries* const selection_;
+  Selection* const selection_;
   int32_t start_ = kSmallest;
   int64_t size_ = 0;
 };
@@ -208,6 +209,14 @@ absl::optional<int64_t> SelectAtLeast(absl::Span<const float> values, float boun
     kept->insert(kept->end(), block_values, block_values + found);
   }
   return absl::nullopt;
+}
+
+int64_t TopSelector::room() const {
+  int64_t room = 0;
+  for (const Selection* selection : {&positive_, &negative_, &largest_}) {
+    room += static_cast<int64_t>(selection->indices.capacity());
+  }
+  return room;
 }
 
 absl::optional<int64_t> TopSelector::SelectTails(const SelectInput& input, int64_t count) {

@@ -22,10 +22,11 @@ struct SelectInput {
   float* sum = nullptr;
 };
 
-// Entries of the same sign (tails) or of both signs (SelectLargest). Zeros belong to none.
+// Entries of the same sign (tails) or of both signs (SelectLargest), in the memory of a selector, until that selects
+// again. Zeros belong to none.
 struct TopEntries {
-  std::vector<uint32_t> indices;  // increasing
-  std::vector<float> values;      // the entries themselves, with their signs
+  absl::Span<const uint32_t> indices;  // increasing
+  absl::Span<const float> values;      // the entries themselves, with their signs
   // The sum of the magnitudes, in double: entry j is added to partial sum j mod 8 in the order of j, then the eight
   // partial sums are added to zero in order. The same on every machine.
   double sum = 0;
@@ -36,7 +37,7 @@ struct TopEntries {
 absl::optional<int64_t> SelectAtLeast(absl::Span<const float> values, float bound, std::vector<uint32_t>* indices,
                                       std::vector<float>* kept);
 
-// Keeps its buffers between calls, which is the selections themselves: with the candidates they take up to about 1.5 *
+// Keeps its buffers between calls, whose beginnings are the selections: with the candidates they take up to about 1.5 *
 // count entries of 8 bytes a side for a tensor of millions of elements and a density of 0.01, and 2.5 * count at 0.001.
 // Time is linear in the tensor whatever the numbers are. Not thread-safe.
 class TopSelector {
@@ -54,13 +55,23 @@ class TopSelector {
   absl::optional<int64_t> SelectTailsAndLargest(const SelectInput& input, int64_t count);
 
   // The entries of the last selection of tails.
-  const TopEntries& positive() const { return positive_; }
-  const TopEntries& negative() const { return negative_; }
+  const TopEntries& positive() const { return positive_.entries; }
+  const TopEntries& negative() const { return negative_.entries; }
   // The entries of the last selection of the largest.
-  const TopEntries& largest() const { return largest_; }
+  const TopEntries& largest() const { return largest_.entries; }
+
+  // Returns how many entries the buffers have room for, all sides together.
+  int64_t room() const;
 
  private:
   class Side;
+
+  // The buffers never shrink: filling what they gain when they grow again would take longer than the selection.
+  struct Selection {
+    std::vector<uint32_t> indices;
+    std::vector<float> values;
+    TopEntries entries;
+  };
 
   // Makes the selections: fills `sides`, whose first one has the bound of positive entries, the last one that of
   // negative ones.
@@ -68,9 +79,9 @@ class TopSelector {
   // Starts `sides` with bounds that about count, and seldom fewer, entries reach.
   void StartAboveSample(const SelectInput& input, int64_t count, absl::Span<Side> sides);
 
-  TopEntries positive_;
-  TopEntries negative_;
-  TopEntries largest_;
+  Selection positive_;
+  Selection negative_;
+  Selection largest_;
   std::vector<float> sample_;
 };
 

@@ -54,6 +54,33 @@ class CodecConformance : public ::testing::TestWithParam<CodecCase> {
     }
     ExpectBuffersWhole(codec, update, *message);
     ExpectConsistent(codec, *message);
+    ExpectKept(codec, update, *message);
+  }
+
+  // What a scratch has kept of the latest message is what that decodes to.
+  void ExpectKept(const Codec& codec, absl::Span<const float> update, const std::string& message) const {
+    const std::unique_ptr<EncodeScratch> scratch = codec.NewScratch();
+    std::vector<float> kept(update.size(), 0.75f), decoded = kept;
+    const auto add = [&] { return codec.AddEncoded(*scratch, -1.0f, absl::MakeSpan(kept)); };
+    EXPECT_FALSE(add()) << "nothing was encoded yet";
+    EncodeOptions options;
+    options.key = {7, 8, 9};
+    options.scratch = scratch.get();
+    // A message before it leaves nothing behind.
+    ASSERT_TRUE(codec.Encode(std::vector<float>(update.size(), 1.5f), options).ok());
+    ASSERT_EQ(*codec.Encode(update, options), message);
+    ASSERT_EQ(add(), Keeps(codec));
+    if (!Keeps(codec)) return;
+    ASSERT_TRUE(codec.AddDecoded(message, -1.0f, absl::MakeSpan(decoded)).ok());
+    const size_t parameters = static_cast<size_t>(codec.layout().parameters());
+    EXPECT_EQ(Bits(absl::MakeSpan(kept).subspan(0, parameters)), Bits(absl::MakeSpan(decoded).subspan(0, parameters)));
+  }
+
+  // Whether a scratch of the codec keeps what was sent: sparse codecs do, unless grouping moves tensors.
+  bool Keeps(const Codec& codec) const {
+    const Layout* const packed = codec.PackedLayout();
+    if (packed == nullptr) return false;
+    return packed->tensors().size() == 1 || packed->tensors()[0].name == codec.layout().tensors()[0].name;
   }
 
   // Every bit of the buffers, whatever the codec does to parameters.
@@ -143,6 +170,16 @@ TEST_P(CodecConformance, CodesEveryKindOfUpdate) {
   std::vector<float> denormal(size);
   for (float& value : denormal) value = FloatFromBits(static_cast<uint32_t>(random.Below(0x800000)));
   ExpectGood(*codec, denormal);
+}
+
+// So many that they are decoded in several runs.
+TEST_P(CodecConformance, KeepsManyElementsInItsScratch) {
+  const auto codec = New({30, 4000, 2});
+  Random random(2);
+  const std::vector<float> update = RandomUpdate(codec->layout().size(), &random);
+  EncodeOptions options;
+  options.key = {7, 8, 9};
+  ExpectKept(*codec, update, *codec->Encode(update, options));
 }
 
 TEST_P(CodecConformance, CodesAModelOfOneElement) {

@@ -132,6 +132,23 @@ TEST(ErrorFeedback, TakesUpAnUpdateAgain) {
   }
 }
 
+// The subtraction is that of the pending message, although the scratch remembers another one.
+TEST(ErrorFeedback, SettlesAMessageThatItDidNotEncodeLast) {
+  const auto codec = NewCodec("sbc", 0.25, "fp32", MakeLayout({4}));
+  const std::vector<float> dense = {1, 8, -2, 0};
+  const std::string message = *codec->Encode(dense);
+  ErrorFeedback rejoined(codec.get()), restored(codec.get());
+  for (ErrorFeedback* const feedback : {&rejoined, &restored}) {
+    ASSERT_TRUE(Compress(feedback, {0, 0, 0, 4}).ok());
+    ASSERT_TRUE(feedback->Settle(true).ok());
+    ASSERT_TRUE(Compress(feedback, {0, 0, 4, 0}).ok());
+  }
+  ASSERT_TRUE(rejoined.Settle(true).ok() && rejoined.Rejoin(message).ok() && rejoined.Settle(true).ok());
+  EXPECT_THAT(rejoined.dense(), Each(0));
+  ASSERT_TRUE(restored.Restore(dense, "", message).ok() && restored.Settle(true).ok());
+  EXPECT_THAT(restored.dense(), ElementsAre(1, 0, -2, 0));
+}
+
 // The momentum has all of the update in it, whatever becomes of it.
 TEST(MomentumFeedbackOfSignum, IsTheSameAfterAnUpdateWasTakenUpAgain) {
   const auto codec = NewCodec("signsgd", 1, "fp32", MakeLayout({4}));
