@@ -168,23 +168,13 @@ class RangeAverager {
   }
 
   absl::Status Scale(int64_t begin, int64_t end, const float* senders, float* sums) const {
-    const bool finite = senders == nullptr ? GetQuantizeKernels().scale(end - begin, imputation_.scale, sums)
-                                           : Impute(end - begin, senders, sums);
+    const QuantizeKernels& kernels = GetQuantizeKernels();
+    const bool finite = senders == nullptr ? kernels.scale(end - begin, imputation_.scale, sums)
+                                           : kernels.impute(end - begin, imputation_, senders, sums);
     if (finite) return absl::OkStatus();
     int64_t i = 0;
     while (MagnitudeBits(FloatBits(sums[i])) < kInfinityBits) ++i;
     return Overflow(*codec_, begin + i);
-  }
-
-  // Makes the step of the sums, element by element. Returns whether all of it is finite.
-  bool Impute(int64_t count, const float* senders, float* sums) const {
-    const Imputation imputation = imputation_;
-    uint32_t bad = 0;
-    for (int64_t i = 0; i < count; ++i) {
-      sums[i] = imputation.Step(sums[i], senders[i]);
-      bad |= static_cast<uint32_t>(MagnitudeBits(FloatBits(sums[i])) >= kInfinityBits);
-    }
-    return bad == 0;
   }
 
   const Codec* const codec_;

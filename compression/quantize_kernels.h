@@ -5,6 +5,8 @@
 
 #include <cstdint>
 
+#include "compression/imputation.h"
+
 namespace terse {
 
 // Partial sums of a statistic over a tensor: element j of it adds its term to number j mod 8, in order.
@@ -60,6 +62,8 @@ struct QuantizeKernels {
   void (*add_scaled)(const float* values, int64_t size, float scale, float* sums);
   // values[i] *= scale. Returns whether all of them are finite then.
   bool (*scale)(int64_t size, float scale, float* values);
+  // sums[i] = imputation.Step(sums[i], senders[i]). Returns whether all of them are finite then.
+  bool (*impute)(int64_t size, const Imputation& imputation, const float* senders, float* sums);
 };
 
 // Returns the kernels of the SIMD target in use.

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "compression/aggregate.h"
+#include "compression/quantize_kernels.h"
 #include "coordinator/aggregation/tensor_walk.h"
 #include "coordinator/aggregation/update_blocks.h"
 #include "coordinator/aggregation/votes.h"
@@ -41,7 +42,7 @@ class Tally {
 
   // Makes the step of the sums.
   void Impute(const Imputation& imputation) {
-    for (size_t j = 0; j < step_.size(); ++j) step_[j] = imputation.Step(step_[j], senders_[j]);
+    GetQuantizeKernels().impute(static_cast<int64_t>(step_.size()), imputation, senders_.data(), step_.data());
   }
 
  private:

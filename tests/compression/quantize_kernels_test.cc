@@ -91,6 +91,11 @@ class Kernels {
       std::copy(values_.begin(), values_.end(), to);
       return kernels_.scale(size_, -0.3f, to);
     });
+    add(3, [&](S senders, float* to) {
+      std::copy(values_.begin(), values_.end(), to);
+      const std::vector<float> weights(senders, senders + size_);
+      return kernels_.impute(size_, {0.75f, 7.0, 1.0f / 7}, weights.data(), to);
+    });
     return words;
   }
 
@@ -177,7 +182,10 @@ TEST_F(EveryTarget, ScalesAndFindsWhatIsNotFinite) {
         for (int64_t at = 0; at < size; ++at) {
           std::vector<float> numbers(size, 1.0f);
           numbers[at] = bad;
+          const std::vector<float> senders(size, 3.0f);
+          std::vector<float> sums = numbers;
           EXPECT_FALSE(GetQuantizeKernels().scale(size, 2.0f, numbers.data())) << target << " " << bad << " at " << at;
+          EXPECT_FALSE(GetQuantizeKernels().impute(size, {1, 9, 1}, senders.data(), sums.data())) << target << at;
         }
       }
     }
