@@ -71,8 +71,8 @@ PaperTable McgqTable4() {
   return {"mcgq-table4",
           "Mordido et al. 2020, Monte Carlo Gradient Quantization, Table 4",
           {Method("baseline", "Baseline", kDenseRun, rms_prop),
-           Method("mcgq_low", "MCGQ, K = 0.0046", Mcgq("0.0046"), rms_prop),
-           Method("mcgq_high", "MCGQ, K = 0.0125", Mcgq("0.0125"), rms_prop),
+           Method("mcgq_low", "MCGQ, K = 0.004", Mcgq("0.004"), rms_prop),
+           Method("mcgq_high", "MCGQ, K = 0.0108", Mcgq("0.0108"), rms_prop),
            Method("adacomp", "AdaComp", "name = 'adacomp'\ndownstream = 'auto'\n", rms_prop)},
           {characters}};
 }
