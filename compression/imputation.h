@@ -21,7 +21,7 @@ struct Imputation {
 
   // The step of one element: `sum` is that of the weighted values that were sent, and `senders` that of the weights of
   // those who sent it, 0 where nobody did. It has no branches, so that loops over many elements become vector
-  // instructions: where nobody sent, the factor of the sum, which is 0 there, is of no importance.
+  // instructions. Where nobody sent, `known` is all of the weight, so that the factor is 1.
   float Step(float sum, float senders) const {
     const double known = senders > 0 ? static_cast<double>(senders) : all;
     const double factor = std::min(kMostImputed, 1 + static_cast<double>(trust) * (all - known) / known);

@@ -44,7 +44,7 @@ struct SparseFormat {
   const PositionCoder* coder = nullptr;
 };
 
-// What the values of one tensor's elements have in common.
+// This is the part of a message that gives all elements of one tensor their values, beside each one's own payload.
 struct SparseCommon {
   bool is_signed = false;  // kCommonOrSigned: which of the two
   // The scale of kCommon (with its sign), kSigned, kFixed and kLevels (positive), as rounded by RoundScale; finite, and

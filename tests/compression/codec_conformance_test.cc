@@ -57,7 +57,7 @@ class CodecConformance : public ::testing::TestWithParam<CodecCase> {
     ExpectKept(codec, update, *message);
   }
 
-  // What a scratch has kept of the latest message is what that decodes to.
+  // A scratch adds the same bits as decoding its latest message does.
   void ExpectKept(const Codec& codec, absl::Span<const float> update, const std::string& message) const {
     const std::unique_ptr<EncodeScratch> scratch = codec.NewScratch();
     std::vector<float> kept(update.size(), 0.75f), decoded = kept;
