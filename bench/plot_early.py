@@ -22,7 +22,7 @@ from plot_style import FONT, INK, PAPER, quiet, save
 
 METHODS = {"dense": ("dense", "#8b9299"), "mean": ("SBC 1%, mean", "#c8553d"), "mean4": ("SBC 4%, mean", "#e0a63b"),
            "imputed": ("SBC 1%, imputed mean", "#5b7fb4"), "imputed2": ("SBC 2%, imputed mean", "#2f8f6b"),
-           "imputed4": ("SBC 4%, imputed mean", "#3a9fb0"),
+           "imputed38": ("SBC 3.8%, imputed mean", "#b8719c"), "imputed4": ("SBC 4%, imputed mean", "#3a9fb0"),
            "adaptive": ("SBC 1%, imputed mean, adaptive decay", "#7c5aa6"),
            "adaptive2": ("SBC 2%, imputed mean, adaptive decay", "#1f5d4c")}
 MODELS = {"lenet5": "LeNet5, equal shards", "dirichlet": "LeNet5, Dirichlet 0.5", "two": "LeNet5, two classes a client",
@@ -104,10 +104,10 @@ def draw(path, curves):
         draw_model(axes, model, curves)
     lines = {line.get_label(): line for axes, _ in grid for line in axes.lines}
     shown = [lines[title] for title, _ in METHODS.values() if title in lines]
-    grid[0][0].legend(handles=shown, frameon=False, fontsize=8)
+    figure.legend(handles=shown, frameon=False, fontsize=8, loc="upper center", ncol=3)
     grid[-1][0].set_xlabel("rounds", color=INK)
     grid[-1][1].set_xlabel("kB up a client", color=INK)
-    figure.tight_layout()
+    figure.tight_layout(rect=(0, 0, 1, 1 - 0.6 / figure.get_figheight()))  # below the legend's three lines
     save(figure, path)
 
 

@@ -37,6 +37,8 @@ std::vector<PaperMethod> EarlyMethods() {
       Sbc("imputed2", "SBC, p = 0.02, imputed mean", kFewSteps, "0.02", kWhole, "imputed_mean"),
       Sbc("mean4", "SBC, p = 0.04, mean", kFewSteps, "0.04", kWhole, "mean"),
       Sbc("imputed4", "SBC, p = 0.04, imputed mean", kFewSteps, "0.04", kWhole, "imputed_mean"),
+      // The density that three times the bytes of "mean" allow on CharLSTM.
+      Sbc("imputed38", "SBC, p = 0.038, imputed mean", kFewSteps, "0.038", kWhole, "imputed_mean"),
       Sbc("adaptive", "SBC, p = 0.01, imputed mean, adaptive decay", kFewSteps, "0.01", kAdaptive, "imputed_mean"),
       Sbc("adaptive2", "SBC, p = 0.02, imputed mean, adaptive decay", kFewSteps, "0.02", kAdaptive, "imputed_mean"),
   };

@@ -221,18 +221,18 @@ TEST(PaperTable, PapersAverage) {
 
 TEST(PaperTable, TheMethodsOfShortRuns) {
   const PaperTable& table = Table("early");
-  ASSERT_EQ(table.methods.size(), 8u);
+  ASSERT_EQ(table.methods.size(), 9u);
   for (const PaperWorkload& workload : table.workloads) {
     EXPECT_TRUE(workload.figures.empty()) << workload.name;
-    const double densities[] = {1, 0.01, 0.01, 0.02, 0.04, 0.04, 0.01, 0.02};
-    for (size_t i = 0; i < 8; ++i) {
+    const double densities[] = {1, 0.01, 0.01, 0.02, 0.04, 0.04, 0.038, 0.01, 0.02};
+    for (size_t i = 0; i < 9; ++i) {
       const v1::RunConfig config = ConfigOf(MakePaperRow(table, workload, i, {0.1, 1}));
       EXPECT_EQ(config.train().local_steps(), 10);
       EXPECT_EQ(config.aggregation().rule(), i < 2 || i == 4 ? "mean" : "imputed_mean");
       EXPECT_EQ(config.codec().name(), i == 0 ? "dense" : "sbc");
       if (i > 0) {
         EXPECT_EQ(config.codec().density(), densities[i]);
-        EXPECT_EQ(config.codec().feedback(), i < 6 ? "error_feedback" : "adaptive_decay");
+        EXPECT_EQ(config.codec().feedback(), i < 7 ? "error_feedback" : "adaptive_decay");
       }
     }
   }
