@@ -21,6 +21,8 @@ momentum   The residual takes up a velocity, 0.5 of its last and the update, whi
 curvature  Elements count times the fourth root of their mean squared gradient.
 rate       No mask, but the control of `momentum`, which makes what a client sends twice as large in the long run: `base` with twice the step.
 tensors    Counts by tensor are those that the scores of `curvature` give to all of the model at once: as many elements, not exactly the bits.
+dct        Residuals and messages are coefficients of cosine transforms of blocks of at most 64 x 64 (DeMo, Peng et al. 2024); the server
+           transforms its step back.
 """
 import argparse
 import json
@@ -38,7 +40,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests" 
 import lenet  # noqa: E402  # pylint: disable=wrong-import-position
 
 CLIENTS = 4
-IDEAS = ("base", "both", "sign", "history", "age", "youth", "momentum", "rate", "curvature", "tensors")
+IDEAS = ("base", "both", "sign", "history", "age", "youth", "momentum", "rate", "curvature", "tensors", "dct")
 
 
 class LeNet5Task:
@@ -182,6 +184,25 @@ def set_parameters(net, tensors):
     with torch.no_grad():
         for p, w in zip(net.parameters(), tensors):
             p.copy_(w.view_as(p))
+
+
+def cosines(size):
+    """The orthonormal cosine transform of `size` values, as a matrix."""
+    numbers = torch.arange(size, dtype=torch.double)
+    rows = math.sqrt(2 / size) * torch.cos(math.pi / size * torch.outer(numbers, numbers + 0.5))
+    rows[0] /= math.sqrt(2)
+    return rows.float()
+
+
+def dct(flat, shape, back=False):
+    """Transforms a tensor, as a matrix of shape[0] rows, by blocks whose sides are the largest divisors up to 64."""
+    rows, columns = shape[0], math.prod(shape[1:])
+    height, width = (max(d for d in range(1, 65) if side % d == 0) for side in (rows, columns))
+    left, right = cosines(height), cosines(width)
+    if back:
+        left, right = left.t(), right.t()
+    blocks = flat.view(rows // height, height, columns // width, width)
+    return torch.einsum("ij,ajbl,kl->aibk", left, blocks, right).reshape(-1)
 
 
 class Client:
@@ -360,11 +381,16 @@ def run(task_class, data, idea, seed):
     for _ in range(task.rounds):
         messages = []
         for client in clients:
-            client.take_up(client.train(model), idea)
+            deltas = client.train(model)
+            if idea == "dct":
+                deltas = [dct(d, p.shape) for d, p in zip(deltas, client.parameters)]
+            client.take_up(deltas, idea)
             messages.append(message(client, task.density, idea, step))
         step = imputed_mean(messages, [w.numel() for w in model])
         if idea == "rate":
             step = [2 * s for s in step]
+        if idea == "dct":
+            step = [dct(s, p.shape, back=True) for s, p in zip(step, clients[0].parameters)]
         model = [w + s for w, s in zip(model, step)]
         share_buffers(clients)
     net = clients[0].net
