@@ -13,6 +13,14 @@ constexpr int64_t kCheckpoints = 50;
 // Douillard et al. 2023: the outer optimizer of DiLoCo.
 constexpr char kNesterov[] = "optimizer = 'sgd'\nlearning_rate = 0.7\nmomentum = 0.9\nnesterov = true\n";
 
+// With the default rule of aggregation.
+PaperMethod Imputed(PaperMethod method) {
+  absl::StrAppend(&method.name, "_imputed");
+  absl::StrAppend(&method.title, ", imputed mean");
+  method.aggregation = "rule = 'imputed_mean'\n";
+  return method;
+}
+
 PaperMethod Row(const std::string& name, const std::string& title, const std::string& codec,
                 const std::string& downstream = "", const std::string& server = "") {
   PaperMethod method = {name, title, "", codec, kSteps, kCheckpoints};
@@ -32,14 +40,18 @@ std::string SparseLoCo(const std::string& positions, const std::string& downstre
 constexpr char kTwoBits[] = "density = 1.0\nbits = 2\npositions = 'auto'\n";
 
 std::vector<PaperMethod> SparseLoCoMethods() {
+  const PaperMethod coded = Row("auto", "SparseLoCo, positions auto", SparseLoCo("auto", "auto"));
+  const PaperMethod sbc = Row("sbc", "SBC of the same density",
+                              "name = 'sbc'\ndensity = 0.015625\npositions = 'auto'\ndownstream = 'auto'\n");
   return {
       Row("diloco", "DiLoCo, dense", kDenseRun, "", kNesterov),
       // The publication's peers fetch each other's updates as they are.
       Row("sparseloco", "SparseLoCo as published", SparseLoCo("chunk12", "forward")),
-      Row("auto", "SparseLoCo, positions auto", SparseLoCo("auto", "auto")),
+      coded,
       Row("shared", "SparseLoCo, positions shared", SparseLoCo("shared", "auto")),
-      Row("sbc", "SBC of the same density",
-          "name = 'sbc'\ndensity = 0.015625\npositions = 'auto'\ndownstream = 'auto'\n"),
+      Imputed(coded),
+      sbc,
+      Imputed(sbc),
       Row("two_bits", "2 bits, error feedback",
           absl::StrCat("name = 'sparseloco'\n", kTwoBits, "downstream = 'sparseloco'\n"), kTwoBits, kNesterov),
   };

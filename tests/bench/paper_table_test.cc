@@ -184,7 +184,7 @@ TEST(PaperTable, QsgdHasEveryModelAtEveryNumberOfBits) {
 
 TEST(PaperTable, TheMethodsOfSparseLoCo) {
   const PaperTable& table = Table("sparseloco");
-  ASSERT_EQ(table.methods.size(), 6u);
+  ASSERT_EQ(table.methods.size(), 8u);
   const PaperWorkload& workload = Workload(table, "transformer");
   const v1::RunConfig dense = ConfigOf(MakePaperRow(table, workload, 0, {}));
   EXPECT_EQ(dense.codec().name(), "dense");
@@ -205,7 +205,14 @@ TEST(PaperTable, TheMethodsOfSparseLoCo) {
     EXPECT_EQ(coded.codec().positions(), own == 2 ? "auto" : "shared");
     EXPECT_EQ(coded.train().local_steps(), published.train().local_steps());
   }
-  const v1::RunConfig two_bits = ConfigOf(MakePaperRow(table, workload, 5, {}));
+  for (const size_t imputed : {4, 6}) {
+    const v1::RunConfig mean = ConfigOf(MakePaperRow(table, workload, imputed == 4 ? 2 : 5, {}));
+    const v1::RunConfig own = ConfigOf(MakePaperRow(table, workload, imputed, {}));
+    EXPECT_EQ(mean.aggregation().rule(), "mean");
+    EXPECT_EQ(own.aggregation().rule(), "imputed_mean");
+    EXPECT_EQ(own.codec().SerializeAsString(), mean.codec().SerializeAsString());
+  }
+  const v1::RunConfig two_bits = ConfigOf(MakePaperRow(table, workload, 7, {}));
   EXPECT_EQ(two_bits.codec().density(), 1);
   EXPECT_EQ(two_bits.downstream().bits(), 2);
 }
