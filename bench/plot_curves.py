@@ -60,7 +60,11 @@ def read_csv(path, table):
     """What write_csv wrote: {(model, method): {seed: [{column: value}, ...]}}."""
     found = {}
     with open(path, newline="") as file:
-        for row in csv.DictReader(file):
+        reader = csv.DictReader(file)
+        missing = {*columns(table), METRIC} - set(reader.fieldnames or [])
+        if missing:
+            raise SystemExit(f"{path} is not the CSV of this table: it has no column {', '.join(sorted(missing))}")
+        for row in reader:
             point = {column: float(row[column]) for column in [*columns(table), METRIC]}
             found.setdefault((row["model"], row["method"]), {}).setdefault(int(row["seed"]), []).append(point)
     return found

@@ -47,7 +47,10 @@ def main():
         model, levels = argument.split("=", 1)
         if model not in runs:
             sys.exit(f"{sys.argv[1]} has no model {model}; it has: {', '.join(runs)}")
-        tables.append(table(model, runs[model], [float(level) for level in levels.split(",")]))
+        try:
+            tables.append(table(model, runs[model], [float(level) for level in levels.split(",")]))
+        except ValueError:
+            sys.exit(f"{argument}: give numbers, as {model}=0.05,0.03")
     print("\n\n".join(tables))
 
 
