@@ -47,7 +47,10 @@ TABLES = {
                         {"transformer": ("transformer", "perplexity"), "small": ("small transformer", "perplexity")},
                         {"diloco": ("DiLoCo, dense", "#8b9299"), "two_bits": ("2 bits, error feedback", "#e0a63b"),
                          "sparseloco": ("SparseLoCo as published", "#c8553d"), "auto": ("SparseLoCo, positions auto", "#5b7fb4"),
-                         "shared": ("SparseLoCo, positions shared", "#7c5aa6"), "sbc": ("SBC of the same density", "#2f8f6b")}),
+                         "shared": ("SparseLoCo, positions shared", "#7c5aa6"),
+                         "auto_imputed": ("SparseLoCo, positions auto, imputed mean", "#3a9fb0"),
+                         "sbc": ("SBC of the same density", "#2f8f6b"),
+                         "sbc_imputed": ("SBC of the same density, imputed mean", "#1f5d4c")}),
 }
 
 

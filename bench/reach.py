@@ -41,7 +41,10 @@ def table(model, methods, levels):
 def main():
     if len(sys.argv) < 3 or not all("=" in argument for argument in sys.argv[2:]):
         sys.exit(__doc__.strip())
-    runs = read(sys.argv[1])
+    try:
+        runs = read(sys.argv[1])
+    except (OSError, KeyError) as error:
+        sys.exit(f"{sys.argv[1]} is no file that plot_curves.py wrote: {error}")
     tables = []
     for argument in sys.argv[2:]:
         model, levels = argument.split("=", 1)
