@@ -202,6 +202,11 @@ grpc::Status AdminService::ListTraces(grpc::ServerContext*, const v1::TracesRequ
   if (!run.ok()) return ToGrpc(run.status());
   const RoundTraces* const traces = (*run)->traces();
   if (traces == nullptr) return grpc::Status::OK;
+  // Verdicts are told after the commit of their round, which the caller may have seen already: what the engine is at ends
+  // first. Without a loop, nothing is told any more.
+  if (const absl::StatusOr<std::shared_ptr<EventLoop>> loop = (*run)->Loop(); loop.ok()) {
+    (*loop)->Call([] {}).IgnoreError();
+  }
   const uint32_t most = request->most_clients() == 0 ? kMaxTraces : std::min(request->most_clients(), kMaxTraces);
   const RoundTraces::Round round = traces->Get(LastId(request->round()), most);
   for (const ClientTrace& trace : round.clients) Fill(trace, reply->add_clients());

@@ -79,7 +79,10 @@ class FollowTest(TraceChecks, unittest.TestCase):
     def setUp(self):
         self.fleet = FollowedFleet(OPTIONS.bin)
         self.addCleanup(self.fleet.__exit__)
-        self.fleet.start_coordinator("--trace-rounds", "10000")
+        self.start_coordinator()
+
+    def start_coordinator(self, variables=None):
+        self.fleet.start_coordinator("--trace-rounds", "10000", variables=variables)
 
     def receiver(self, **how):
         receiver = Hooks(**how)
@@ -278,6 +281,9 @@ class FollowTest(TraceChecks, unittest.TestCase):
         self.assertNotIn("from-the-environment", self.fleet.log("follow"))
 
     def test_traces_of_rounds(self):
+        # A build with failpoints waits between the verdicts of a round, which is committed then.
+        self.fleet.kill_coordinator()
+        self.start_coordinator(variables={"TERSE_FAILPOINTS": "coordinator.announce.first=sleep:200"})
         receiver = self.receiver()
         self.fleet.create("traced")
         follow = self.fleet.follow("--otlp", receiver.url, "--state", "follow-state",
@@ -294,6 +300,7 @@ class FollowTest(TraceChecks, unittest.TestCase):
         self.fleet.follow("--otlp", receiver.url, "--state", "follow-state", "--otlp-clients", "1")
         self.fleet.wait_for_version(self.fleet.version("traced") + 3, "traced")
         self.fleet.ctl("--run", "traced", "stop")
+        wait_until(lambda: self.fleet.status("traced")["state"] == "stopped", "the end")
         served = self.fleet.list("rounds", "traced")
         roots = lambda: {span["name"]: span["spanId"] for span in spans_of(receiver.bodies()) if not parent_of(span)}
         wait_until(lambda: len(roots()) >= len(served), "all traces")

@@ -56,11 +56,12 @@ class Fleet:
         path = self.folder / f"{name}.log"
         return path.read_text(errors="replace") if path.exists() else ""
 
-    def start_coordinator(self, *more):
+    def start_coordinator(self, *more, variables=None):
         self._starts += 1
         ready = self.folder / f"ready-{self._starts}"
         self._coordinator = self.start("coordinator", self.binaries / self._program, "--state", self.folder / "state",
-                                       "--listen", self._listen, "--admin", self.admin, "--ready-file", ready, *more)
+                                       "--listen", self._listen, "--admin", self.admin, "--ready-file", ready, *more,
+                                       variables=variables)
         wait_until(ready.exists, "the coordinator serves")
         served = json.loads(ready.read_text())
         self._listen, self.admin = served["listen"], served["admin"]
