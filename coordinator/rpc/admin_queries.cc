@@ -202,8 +202,8 @@ grpc::Status AdminService::ListTraces(grpc::ServerContext*, const v1::TracesRequ
   if (!run.ok()) return ToGrpc(run.status());
   const RoundTraces* const traces = (*run)->traces();
   if (traces == nullptr) return grpc::Status::OK;
-  // Verdicts are told after the commit of their round, which the caller may have seen already: what the engine is at ends
-  // first. Without a loop, nothing is told any more.
+  // Verdicts are told after the commit of their round, which the caller may have seen already: what the engine is at
+  // ends first. Without a loop, nothing is told any more.
   if (const absl::StatusOr<std::shared_ptr<EventLoop>> loop = (*run)->Loop(); loop.ok()) {
     (*loop)->Call([] {}).IgnoreError();
   }
