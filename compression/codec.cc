@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "absl/strings/str_cat.h"
+#include "compression/exact_math.h"
 #include "compression/fetch_ahead.h"
 #include "compression/quantize_kernels.h"
 #include "core/status.h"
@@ -90,11 +91,9 @@ absl::StatusOr<UpdateSize> Codec::Measure(absl::string_view message) const {
             : std::lower_bound(run.positions, run.positions + run.count, parameters - run.begin) - run.positions;
     const int64_t values = run.common ? 1 : run.count;
     const int64_t squared = run.common ? std::min(inside, values) : inside;
-    double sum = 0;
-    for (int64_t i = 0; i < squared; ++i)
-      sum += static_cast<double>(run.values[i]) * static_cast<double>(run.values[i]);
+    const double sum = SumOfSquares({run.values, static_cast<size_t>(squared)});
     squares += run.common ? sum * static_cast<double>(inside) : sum;
-    for (int64_t i = 0; i < values; ++i) size.largest = std::max(size.largest, std::abs(run.values[i]));
+    size.largest = std::max(size.largest, LargestMagnitude({run.values, static_cast<size_t>(values)}));
   }));
   size.norm = std::sqrt(squares);
   return size;

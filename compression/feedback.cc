@@ -2,12 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
-#include <iterator>
-#include <numeric>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "compression/bit_stream.h"
+#include "compression/exact_math.h"
 #include "core/status.h"
 
 namespace terse {
@@ -151,17 +150,6 @@ absl::Status Feedback::Restore(absl::Span<const float> dense, absl::string_view 
   return pending.empty() ? TakeOut(minus) : absl::OkStatus();
 }
 
-double Feedback::Norm() const {
-  // Independent sums, which the compiler turns into vector instructions.
-  constexpr size_t kSums = 8;
-  const absl::Span<const float> values = dense().subspan(0, size());
-  double squares[kSums] = {};
-  size_t i = 0;
-  for (; i + kSums <= values.size(); i += kSums) {
-    for (size_t j = 0; j < kSums; ++j) squares[j] += static_cast<double>(values[i + j]) * values[i + j];
-  }
-  for (; i < values.size(); ++i) squares[0] += static_cast<double>(values[i]) * values[i];
-  return std::sqrt(std::accumulate(std::begin(squares), std::end(squares), 0.0));
-}
+double Feedback::Norm() const { return std::sqrt(SumOfSquares(dense().subspan(0, size()))); }
 
 }  // namespace terse
