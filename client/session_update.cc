@@ -120,7 +120,7 @@ absl::Status ClientSession::SealUpdate(const Assignment& assignment, std::string
   trainer_state = WithObservations(work_->feedback->Observations(), std::move(trainer_state));
   std::string history = work_->history.has_value() ? work_->history->Serialize() : "";
   TERSE_RETURN_IF_ERROR(StoredStatus(
-      options_.state->Seal(work_->feedback->dense(), update, std::move(trainer_state), std::move(history))));
+      options_.state->Seal(work_->feedback->dense(), std::move(update), std::move(trainer_state), std::move(history))));
   work_->trainer->OnSealed(assignment.round);
   if (options_.observer != nullptr) options_.observer->OnSealed({assignment.local_steps, train_us, result.mean_loss});
   return absl::OkStatus();
@@ -140,12 +140,13 @@ absl::Status ClientSession::Push(OutboundLink* link, bool may_pack) {
   absl::optional<int> norm_code;
   if (work_->residual_norm.has_value()) norm_code = NormCode(*work_->residual_norm);
   if (said_norm_code_ != norm_code) update.norm_code = norm_code;
-  TERSE_RETURN_IF_ERROR(link->Send(update));
+  const std::string sent =
+      absl::StrCat("sent the update: ", update.message.size(), " bytes", update.packed ? ", packed" : "",
+                   update.norm_code.has_value() ? ", and its residual's norm" : "");
+  TERSE_RETURN_IF_ERROR(link->Send(std::move(update)));  // a dense one is as large as the model
   said_norm_code_ = norm_code;
   TERSE_FAILPOINT("client.upload.sent");
-  Log(LogLevel::kDebug, sealed.round,
-      absl::StrCat("sent the update: ", update.message.size(), " bytes", update.packed ? ", packed" : "",
-                   update.norm_code.has_value() ? ", and its residual's norm" : ""));
+  Log(LogLevel::kDebug, sealed.round, sent);
   return absl::OkStatus();
 }
 

@@ -16,8 +16,9 @@
 namespace terse {
 namespace {
 
-// Memory for more bytes than these comes with the bytes.
+// Memory for more bytes than these comes with the bytes: at most so many times what has come.
 constexpr uint64_t kReserved = uint64_t{4} << 20;
+constexpr uint64_t kReservedAhead = 16;
 
 // The most rounds and the most local steps that a run file may ask for.
 constexpr int64_t kMostIterations = int64_t{100'000'000} * 1'000'000;
@@ -214,6 +215,9 @@ absl::Status Assembly::Append(absl::string_view data) {
     return absl::InvalidArgumentError(
         absl::StrCat("a chunk of ", data.size(), " bytes where ", size_ - data_.size(), " are still to come"));
   }
+  // std::string itself would double, and so copy what has come several times.
+  const uint64_t needed = data_.size() + data.size();
+  if (needed > data_.capacity()) data_.reserve(std::min(size_, kReservedAhead * needed));
   data_.append(data.data(), data.size());
   return absl::OkStatus();
 }

@@ -47,7 +47,7 @@ std::vector<v1::ClientMessage> ToWire(const FromClient& message);
 // A payload that arrives in chunks. A value type.
 class Assembly {
  public:
-  // INVALID_ARGUMENT when one is under way or `size` is 0 or above `limit`. Reserves `size` bytes.
+  // INVALID_ARGUMENT when one is under way or `size` is 0 or above `limit`.
   absl::Status Begin(uint64_t size, int64_t limit, absl::string_view what);
   // INVALID_ARGUMENT when none is under way or more than the announced size arrives.
   absl::Status Append(absl::string_view data);

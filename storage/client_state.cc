@@ -35,7 +35,7 @@ class FileClientState final : public ClientState {
   bool lost() const override { return lost_; }
   absl::Status Begin(Id128 lineage, Id128 family, Durability durability) override;
   absl::StatusOr<int64_t> Move(Id128 lineage, absl::Span<const float> dense) override;
-  absl::Status Seal(absl::Span<const float> dense, const SealedUpdate& update, std::string trainer_state,
+  absl::Status Seal(absl::Span<const float> dense, SealedUpdate update, std::string trainer_state,
                     std::string history) override;
   absl::Status Settle(bool applied) override;
   absl::Status Reset(Id128 last_applied) override;
@@ -205,7 +205,7 @@ absl::StatusOr<int64_t> FileClientState::Move(Id128 lineage, absl::Span<const fl
   return lost;
 }
 
-absl::Status FileClientState::Seal(absl::Span<const float> dense, const SealedUpdate& update, std::string trainer_state,
+absl::Status FileClientState::Seal(absl::Span<const float> dense, SealedUpdate update, std::string trainer_state,
                                    std::string history) {
   TERSE_RETURN_IF_ERROR(CheckUsable());
   if (update.update_id.IsZero()) return absl::InvalidArgumentError("an update needs an id to be sealed");
@@ -232,7 +232,7 @@ absl::Status FileClientState::Seal(absl::Span<const float> dense, const SealedUp
   ++state_.generation;
   state_.has_dense = !dense.empty();
   state_.minus.clear();
-  state_.sealed = update;
+  state_.sealed = std::move(update);
   TERSE_FAILPOINT("client.seal.done");
   return absl::OkStatus();
 }

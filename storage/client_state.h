@@ -115,7 +115,7 @@ class ClientState {
 
   // SEAL: writes dense, outbox, trainer state and history, syncs them and the directory, then replaces the manifest.
   // From that rename on, the delta counts. FAILED_PRECONDITION while another update is sealed.
-  virtual absl::Status Seal(absl::Span<const float> dense, const SealedUpdate& update, std::string trainer_state,
+  virtual absl::Status Seal(absl::Span<const float> dense, SealedUpdate update, std::string trainer_state,
                             std::string history = {}) = 0;
 
   // SETTLE: APPLIED: minus = outbox, prev_applied = update_id. NOT_APPLIED: minus empty. Writes only the manifest.

@@ -28,10 +28,10 @@ absl::StatusOr<int64_t> MeteredState::Move(Id128 lineage, absl::Span<const float
   return lost;
 }
 
-absl::Status MeteredState::Seal(absl::Span<const float> dense, const SealedUpdate& update, std::string trainer_state,
+absl::Status MeteredState::Seal(absl::Span<const float> dense, SealedUpdate update, std::string trainer_state,
                                 std::string history) {
-  return calls_.Around("Seal",
-                       [&] { return state_->Seal(dense, update, std::move(trainer_state), std::move(history)); });
+  return calls_.Around(
+      "Seal", [&] { return state_->Seal(dense, std::move(update), std::move(trainer_state), std::move(history)); });
 }
 
 absl::Status MeteredState::Settle(bool applied) {

@@ -23,7 +23,7 @@ class MeteredState : public ClientState {
   bool lost() const override { return state_->lost(); }
   absl::Status Begin(Id128 lineage, Id128 family, Durability durability) override;
   absl::StatusOr<int64_t> Move(Id128 lineage, absl::Span<const float> dense) override;
-  absl::Status Seal(absl::Span<const float> dense, const SealedUpdate& update, std::string trainer_state,
+  absl::Status Seal(absl::Span<const float> dense, SealedUpdate update, std::string trainer_state,
                     std::string history) override;
   absl::Status Settle(bool applied) override;
   absl::Status Reset(Id128 last_applied) override;

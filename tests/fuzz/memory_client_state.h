@@ -44,7 +44,7 @@ class MemoryClientState : public ClientState {
     return lost;
   }
 
-  absl::Status Seal(absl::Span<const float> dense, const SealedUpdate& update, std::string trainer_state,
+  absl::Status Seal(absl::Span<const float> dense, SealedUpdate update, std::string trainer_state,
                     std::string history) override {
     Require(!state_.lineage.IsZero() && !state_.sealed.has_value(), "no new update is sealed over another");
     Require(!update.update_id.IsZero(), "a sealed update has an id");
@@ -52,7 +52,7 @@ class MemoryClientState : public ClientState {
     state_.dense = std::vector<float>(dense.begin(), dense.end());
     state_.has_dense = !dense.empty();
     state_.minus.clear();
-    state_.sealed = update;
+    state_.sealed = std::move(update);
     state_.trainer_state = std::move(trainer_state);
     state_.history = std::move(history);
     return absl::OkStatus();

@@ -26,9 +26,9 @@ class FailingState : public ClientState {
     if (fail_move) return Failure();
     return state_->Move(lineage, dense);
   }
-  absl::Status Seal(absl::Span<const float> dense, const SealedUpdate& update, std::string trainer_state,
+  absl::Status Seal(absl::Span<const float> dense, SealedUpdate update, std::string trainer_state,
                     std::string history) override {
-    return fail_seal ? Failure() : state_->Seal(dense, update, std::move(trainer_state), std::move(history));
+    return fail_seal ? Failure() : state_->Seal(dense, std::move(update), std::move(trainer_state), std::move(history));
   }
   absl::Status Settle(bool applied) override { return state_->Settle(applied); }
   absl::Status Reset(Id128 last_applied) override { return state_->Reset(last_applied); }
