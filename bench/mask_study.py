@@ -140,7 +140,7 @@ class Block(nn.Module):
 
 class ResNet32Task:
     """ResNet32 (He et al. 2015) on CIFAR-10: SGD of rate 0.1 with momentum 0.9, batches of 32, no augmentation."""
-    steps, rounds, density, clip, figure = 10, 12, 0.01, None, "test loss"
+    steps, rounds, density, clip, figure = 10, 30, 0.02, None, "test loss"
 
     def __init__(self, data, seed):
         raw = [np.fromfile(pathlib.Path(data) / name, dtype=np.uint8).reshape(-1, 3073)
