@@ -9,7 +9,8 @@
 #include "coordinator/aggregation/aggregation_table.h"
 #include "core/median.h"
 #include "core/status.h"
-#include "learning/blueprint.h"
+#include "learning/datasets/dataset_table.h"
+#include "learning/evaluator.h"
 #include "learning/local_trainer.h"
 
 namespace terse {
@@ -32,10 +33,10 @@ absl::Status CheckRun(const RunConfig& run) {
 absl::StatusOr<std::unique_ptr<InProcessFleet>> InProcessFleet::Create(const RunConfig& run, const std::string& data,
                                                                        const std::string& device) {
   TERSE_RETURN_IF_ERROR(CheckRun(run));
-  auto fleet = absl::WrapUnique(new InProcessFleet(run));
-  TERSE_ASSIGN_OR_RETURN(const auto blueprint, MakeBlueprint(run.model));
-  fleet->weights_ = blueprint->StartWeights(run.seed);
-  TERSE_ASSIGN_OR_RETURN(fleet->codec_, MakeCodec(run.codec, blueprint->layout()));
+  auto fleet = absl::WrapUnique(new InProcessFleet(run, data, device));
+  TERSE_ASSIGN_OR_RETURN(fleet->blueprint_, MakeBlueprint(run.model));
+  fleet->weights_ = fleet->blueprint_->StartWeights(run.seed);
+  TERSE_ASSIGN_OR_RETURN(fleet->codec_, MakeCodec(run.codec, fleet->blueprint_->layout()));
   TERSE_ASSIGN_OR_RETURN(fleet->rule_, MakeAggregationRule(run.aggregation));
   fleet->step_.resize(fleet->weights_.size());
   fleet->refused_.resize(run.rounds.clients);
@@ -111,6 +112,15 @@ absl::Status InProcessFleet::Step(const std::vector<std::string>& messages) {
   TERSE_RETURN_IF_ERROR(rule_->Aggregate(*codec_, accepted, {}, absl::MakeSpan(step_)));
   for (size_t i = 0; i < weights_.size(); ++i) weights_[i] += step_[i];
   return absl::OkStatus();
+}
+
+absl::StatusOr<Evaluation> InProcessFleet::Evaluate() {
+  if (evaluator_ == nullptr) {
+    TERSE_ASSIGN_OR_RETURN(Dataset dataset, LoadDataset(run_.data, data_));
+    TERSE_ASSIGN_OR_RETURN(
+        evaluator_, MakeEvaluator(run_, blueprint_, std::make_shared<const Dataset>(std::move(dataset)), device_));
+  }
+  return evaluator_->Evaluate(weights_);
 }
 
 void InProcessFleet::NoteRatios(absl::Span<const MeasuredUpdate> updates) {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -16,6 +17,7 @@
 #include "coordinator/update_policy.h"
 #include "core/run_config.h"
 #include "core/trainer.h"
+#include "learning/blueprint.h"
 
 namespace terse {
 
@@ -41,6 +43,9 @@ class InProcessFleet {
   // after one. Either may be empty.
   absl::Status Round(const OnMessage& on_message, const OnDeltas& on_deltas = {});
 
+  // Scores the model as it is on the run's test examples. The statuses of LoadDataset, MakeEvaluator and Evaluate.
+  absl::StatusOr<Evaluation> Evaluate();
+
   const Codec& codec() const { return *codec_; }
   const std::vector<float>& weights() const { return weights_; }
   // Updates of each client that were refused.
@@ -58,7 +63,8 @@ class InProcessFleet {
     bool aside = false;
   };
 
-  explicit InProcessFleet(const RunConfig& run) : run_(run) {}
+  InProcessFleet(const RunConfig& run, std::string data, std::string device)
+      : run_(run), data_(std::move(data)), device_(std::move(device)) {}
 
   absl::Status Train(Client* client);
   absl::StatusOr<std::string> Compress(int64_t index);
@@ -68,7 +74,10 @@ class InProcessFleet {
   void NoteRatios(absl::Span<const MeasuredUpdate> updates);
 
   const RunConfig run_;
-  int64_t round_ = 0;  // that is under way, from 1
+  const std::string data_, device_;
+  std::shared_ptr<const Blueprint> blueprint_;
+  std::unique_ptr<Evaluator> evaluator_;  // null before the first Evaluate
+  int64_t round_ = 0;                     // that is under way, from 1
   std::unique_ptr<const Codec> codec_;
   std::unique_ptr<const AggregationRule> rule_;
   std::vector<float> weights_;

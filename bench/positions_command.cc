@@ -1,7 +1,6 @@
 #include "bench/positions_command.h"
 
 #include <algorithm>
-#include <atomic>
 #include <csignal>
 #include <iostream>
 #include <map>
@@ -15,6 +14,7 @@
 #include "bench/position_meter.h"
 #include "bench/position_tally.h"
 #include "bench/report.h"
+#include "bench/stop_request.h"
 #include "bench/synthetic.h"
 #include "bench/update_file.h"
 #include "compression/position_coder_table.h"
@@ -39,8 +39,6 @@ struct PositionsOptions {
   std::string device = "auto";
   bool json = false;
 };
-
-std::atomic<bool> stop_requested{false};
 
 void Print(const PositionsOptions& options, const Report& report) {
   if (options.json) {
@@ -134,12 +132,11 @@ absl::StatusOr<int> MeasureRun(const PositionsOptions& options) {
   TERSE_ASSIGN_OR_RETURN(const MeasuredRun run, ChooseRun(options));
   TERSE_ASSIGN_OR_RETURN(const auto fleet, InProcessFleet::Create(run.config, options.data, options.device));
   PositionMeter meter(&fleet->codec(), run.config.rounds.clients, run.rounds);
-  std::signal(SIGINT, [](int) { stop_requested.store(true); });
-  std::signal(SIGTERM, [](int) { stop_requested.store(true); });
+  StopOnSignals();
   int64_t done = 0;
   {
     ProgressLine progress(static_cast<double>(run.rounds));
-    while (done < run.rounds && !stop_requested.load()) {
+    while (done < run.rounds && !StopRequested().load()) {
       const int64_t round = done + 1;
       progress.Begin(absl::StrCat("round ", round, " of ", run.rounds));
       TERSE_RETURN_IF_ERROR(fleet->Round([&](int64_t client, const Feedback&, const std::string& message) {

@@ -13,6 +13,7 @@
 #include "bench/positions_command.h"
 #include "bench/robust/norms_command.h"
 #include "bench/robust/robust_command.h"
+#include "bench/train_command.h"
 #include "bench/updates_command.h"
 #include "learning/runtime.h"
 #include "security/connection_failure.h"
@@ -40,6 +41,7 @@ int main(int argc, char** argv) {
   terse::AddMemoryCommand(&app, &command);
   terse::AddPartitionCommand(&app, &command);
   terse::AddPositionsCommand(&app, &command);
+  terse::AddTrainCommand(&app, &command);
   terse::AddUpdatesCommand(&app, &command);
   terse::AddPaperCommand(&app, &command);
   terse::AddRobustCommand(&app, &command);

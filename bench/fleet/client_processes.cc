@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <nlohmann/json.hpp>
@@ -17,14 +16,13 @@
 #include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 #include "bench/fleet/load_process.h"
+#include "bench/stop_request.h"
 #include "core/status.h"
 
 namespace terse {
 namespace {
 
 constexpr absl::Duration kPreparePatience = absl::Minutes(30);
-
-std::atomic<bool> stop_requested{false};
 
 void Add(const nlohmann::json& counts, LoadCounts* sum) {
   sum->applied += counts.at("applied").get<int64_t>();
@@ -39,7 +37,7 @@ void Add(const nlohmann::json& counts, LoadCounts* sum) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ClientProcesses>> ClientProcesses::Start(const Options& options) {
-  for (const int signal : {SIGINT, SIGTERM}) std::signal(signal, [](int) { stop_requested.store(true); });
+  StopOnSignals();
   auto all = std::make_unique<ClientProcesses>();
   int64_t first = 0;
   const int64_t processes = std::min(options.processes, options.clients);
@@ -86,7 +84,7 @@ absl::Status ClientProcesses::Listen(absl::Duration timeout) {
     speakers.push_back(&process);
   }
   const int heard = poll(ends.data(), ends.size(), static_cast<int>(absl::ToInt64Milliseconds(timeout)));
-  if (stop_requested.load()) return absl::CancelledError("stopped");
+  if (StopRequested().load()) return absl::CancelledError("stopped");
   if (heard < 0) return absl::ErrnoToStatus(errno, "poll");
   for (size_t i = 0; i < ends.size(); ++i) {
     if (ends[i].revents == 0) continue;

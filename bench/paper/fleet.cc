@@ -5,7 +5,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <csignal>
 #include <memory>
 #include <thread>
@@ -15,6 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
 #include "absl/time/clock.h"
+#include "bench/stop_request.h"
 #include "coordinator/rpc/coordinator_thread.h"
 #include "coordinator/torch_learning.h"
 #include "core/file_system.h"
@@ -27,8 +27,6 @@ extern char** environ;
 
 namespace terse {
 namespace {
-
-std::atomic<bool> stop_requested{false};
 
 // A process with virtual clients, which is told to stop when the object goes.
 class Worker {
@@ -98,12 +96,11 @@ std::vector<std::unique_ptr<Worker>> StartWorkers(const FleetOptions& options, c
 class StopWatch {
  public:
   explicit StopWatch(std::function<absl::Status()> look, std::function<void()> on_stop) {
-    std::signal(SIGINT, [](int) { stop_requested.store(true); });
-    std::signal(SIGTERM, [](int) { stop_requested.store(true); });
+    StopOnSignals();
     thread_ = std::thread([this, look = std::move(look), on_stop = std::move(on_stop)] {
       while (!done_.WaitForNotificationWithTimeout(absl::Milliseconds(200))) {
         trouble_ = look();
-        if (trouble_.ok() && !stop_requested.load()) continue;
+        if (trouble_.ok() && !StopRequested().load()) continue;
         on_stop();
         return;
       }
@@ -173,7 +170,7 @@ absl::StatusOr<FleetResult> RunFleet(const FleetOptions& options,
       });
   absl::StatusOr<FleetResult> result = WatchRun(&admin, on_round);
   TERSE_RETURN_IF_ERROR(watch.Finish());
-  if (stop_requested.load()) {
+  if (StopRequested().load()) {
     return absl::CancelledError(absl::StrCat("stopped; the same command goes on from ", options.directory));
   }
   workers.clear();

@@ -1,5 +1,6 @@
 #!/bin/sh
-# rerun.sh BENCH DIR: a short row of a table, twice; its figures must be the same both times. DIR is emptied.
+# rerun.sh BENCH DIR: a short row of a table, twice; its figures must be the same both times, and its accuracy that of the
+# same run in one process. DIR is emptied.
 set -eu
 rm -rf "$2"
 for run in first second; do
@@ -9,3 +10,6 @@ for run in first second; do
 done
 cmp "$2.first.figures" "$2.second.figures"
 cat "$2.second.json"
+"$1" paper sbc-table2 --only lenet5-sbc2 --scale 0.01 --run-files "$2/files" >&2
+in_one=$("$1" train "$2/files/lenet5-sbc2.toml" | awk -F '|' 'END { print $5 + 0 }')
+grep "\"accuracy\": $in_one," "$2.second.json" >&2

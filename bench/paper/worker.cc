@@ -2,7 +2,6 @@
 
 #include <sys/prctl.h>
 
-#include <atomic>
 #include <csignal>
 #include <filesystem>
 #include <memory>
@@ -13,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/time/clock.h"
 #include "bench/paper/thin_link.h"
+#include "bench/stop_request.h"
 #include "client/rpc/connection_loop.h"
 #include "core/log/log.h"
 #include "core/status.h"
@@ -33,8 +33,6 @@ struct WorkerOptions {
   double link_bytes_per_second = 0;
 };
 
-std::atomic<bool> stop_requested{false};
-
 std::string StateOf(const WorkerOptions& options, int64_t client) {
   return absl::StrCat(options.state, "/client-", client);
 }
@@ -43,14 +41,13 @@ std::string StateOf(const WorkerOptions& options, int64_t client) {
 void AwaitPredecessor(const WorkerOptions& options, int64_t client) {
   if (client == 0) return;
   const std::string manifest = StateOf(options, client - 1) + "/MANIFEST";
-  while (!stop_requested.load() && !std::filesystem::exists(manifest)) absl::SleepFor(absl::Milliseconds(20));
+  while (!StopRequested().load() && !std::filesystem::exists(manifest)) absl::SleepFor(absl::Milliseconds(20));
 }
 
 absl::StatusOr<int> ServeVirtualClients(const WorkerOptions& options) {
   // A worker without its fleet has nothing to do.
   prctl(PR_SET_PDEATHSIG, SIGTERM);
-  std::signal(SIGINT, [](int) { stop_requested.store(true); });
-  std::signal(SIGTERM, [](int) { stop_requested.store(true); });
+  StopOnSignals();
   std::signal(SIGPIPE, SIG_IGN);
   ConfigureLog({LogFormat::kHuman, {LogLevel::kWarn}});
   ConfigureThreads(options.threads);
@@ -71,8 +68,8 @@ absl::StatusOr<int> ServeVirtualClients(const WorkerOptions& options) {
           return std::make_unique<ThinLink>(connection, rate);
         };
       }
-      *status = ServeCoordinator(client, make_trainer, &stop_requested);
-      if (!status->ok()) stop_requested.store(true);  // the others, and those that await it, would wait for ever
+      *status = ServeCoordinator(client, make_trainer, &StopRequested());
+      if (!status->ok()) StopRequested().store(true);  // the others, and those that await it, would wait for ever
     });
   }
   for (std::thread& thread : threads) thread.join();

@@ -17,9 +17,6 @@
 #include "core/cli/progress_line.h"
 #include "core/file_system.h"
 #include "core/status.h"
-#include "learning/blueprint.h"
-#include "learning/datasets/dataset_table.h"
-#include "learning/evaluator.h"
 #include "learning/runtime.h"
 #include "proto/run_config_convert.h"
 #include "proto/run_config_loader.h"
@@ -76,16 +73,6 @@ std::string ReadText(const std::string& path) {
   return text.str();
 }
 
-absl::StatusOr<double> Accuracy(const RunConfig& run, const std::string& data, const std::vector<float>& weights) {
-  TERSE_ASSIGN_OR_RETURN(const auto blueprint, MakeBlueprint(run.model));
-  TERSE_ASSIGN_OR_RETURN(Dataset dataset, LoadDataset(run.data, data));
-  const auto shared = std::make_shared<const Dataset>(std::move(dataset));
-  TERSE_ASSIGN_OR_RETURN(const auto evaluator, MakeEvaluator(run, blueprint, shared, "cpu"));
-  TERSE_ASSIGN_OR_RETURN(const Evaluation evaluation, evaluator->Evaluate(weights));
-  if (evaluation.accuracy.has_value()) return *evaluation.accuracy;
-  return absl::InvalidArgumentError("the run has no accuracy to compare; use one that tells classes apart");
-}
-
 // Trains to the end, or to the round whose training or aggregation fails. The cell's "note" says what the run file may
 // not ask for (too few clients for a rule), or what ended the run early.
 absl::StatusOr<Json> RunCell(const RobustOptions& options, const RobustCell& cell, ProgressLine* progress) {
@@ -108,7 +95,11 @@ absl::StatusOr<Json> RunCell(const RobustOptions& options, const RobustCell& cel
     }
     progress->Advance(1);
   }
-  TERSE_ASSIGN_OR_RETURN(result["accuracy"], Accuracy(run, options.data, fleet->weights()));
+  TERSE_ASSIGN_OR_RETURN(const Evaluation evaluation, fleet->Evaluate());
+  if (!evaluation.accuracy.has_value()) {
+    return absl::InvalidArgumentError("the run has no accuracy to compare; use one that tells classes apart");
+  }
+  result["accuracy"] = *evaluation.accuracy;
   for (int64_t i = 0; i < run.rounds.clients; ++i) {
     Json& count = result[i < cell.hostile ? "refused_hostile" : "refused_honest"];
     count = count.get<int64_t>() + fleet->refused()[i];
