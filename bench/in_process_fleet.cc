@@ -1,6 +1,8 @@
 #include "bench/in_process_fleet.h"
 
 #include <algorithm>
+#include <atomic>
+#include <thread>
 #include <utility>
 
 #include "absl/memory/memory.h"
@@ -31,9 +33,9 @@ absl::Status CheckRun(const RunConfig& run) {
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<InProcessFleet>> InProcessFleet::Create(const RunConfig& run, const std::string& data,
-                                                                       const std::string& device) {
+                                                                       const std::string& device, int workers) {
   TERSE_RETURN_IF_ERROR(CheckRun(run));
-  auto fleet = absl::WrapUnique(new InProcessFleet(run, data, device));
+  auto fleet = absl::WrapUnique(new InProcessFleet(run, data, device, workers));
   TERSE_ASSIGN_OR_RETURN(fleet->blueprint_, MakeBlueprint(run.model));
   fleet->weights_ = fleet->blueprint_->StartWeights(run.seed);
   TERSE_ASSIGN_OR_RETURN(fleet->codec_, MakeCodec(run.codec, fleet->blueprint_->layout()));
@@ -53,11 +55,9 @@ absl::StatusOr<std::unique_ptr<InProcessFleet>> InProcessFleet::Create(const Run
 
 absl::Status InProcessFleet::Round(const OnMessage& on_message, const OnDeltas& on_deltas) {
   ++round_;
+  TERSE_RETURN_IF_ERROR(TrainAll());
   std::vector<absl::Span<float>> deltas;
-  for (Client& client : clients_) {
-    if (!client.aside) TERSE_RETURN_IF_ERROR(Train(&client));
-    deltas.push_back(absl::MakeSpan(client.delta));
-  }
+  for (Client& client : clients_) deltas.push_back(absl::MakeSpan(client.delta));
   if (on_deltas) on_deltas(deltas);
   std::vector<std::string> messages(clients_.size());
   for (size_t i = 0; i < clients_.size(); ++i) {
@@ -67,6 +67,22 @@ absl::Status InProcessFleet::Round(const OnMessage& on_message, const OnDeltas& 
     messages[i] = std::move(message);
   }
   return Step(messages);
+}
+
+absl::Status InProcessFleet::TrainAll() {
+  std::vector<absl::Status> trained(clients_.size());
+  std::atomic<size_t> next{0};
+  const auto train = [&] {
+    for (size_t i = next++; i < clients_.size(); i = next++) {
+      if (!clients_[i].aside) trained[i] = Train(&clients_[i]);
+    }
+  };
+  std::vector<std::thread> others;
+  for (int i = 1; i < workers_; ++i) others.emplace_back(train);
+  train();
+  for (std::thread& other : others) other.join();
+  for (const absl::Status& status : trained) TERSE_RETURN_IF_ERROR(status);
+  return absl::OkStatus();
 }
 
 absl::Status InProcessFleet::Train(Client* client) {

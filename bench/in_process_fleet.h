@@ -24,7 +24,7 @@ namespace terse {
 // Synchronous rounds in which every client takes part, and the model takes the step that run.aggregation makes of the
 // updates that run.policy does not refuse. Every other update counts as applied. A client that would be set aside at
 // once (unless clients.set_aside_after is 0) takes no part any more, as in a run that is over before
-// clients.set_aside_seconds are. Not thread-safe; trains one client after the other.
+// clients.set_aside_seconds are. Not thread-safe.
 class InProcessFleet {
  public:
   // Receives the message that a client sends in a round, while that is pending in the client's feedback.
@@ -33,11 +33,11 @@ class InProcessFleet {
   // hostile clients do.
   using OnDeltas = std::function<void(absl::Span<const absl::Span<float>> deltas)>;
 
-  // `run.rounds.clients` clients; `data` and `device` as for MakeTrainerFactory, whose
-  // statuses it returns, with those of MakeCodec and MakeFeedback. UNIMPLEMENTED for a run that asks
-  // for more than the above.
+  // `run.rounds.clients` clients, of which `workers` >= 1 train at a time; how many changes no result. `data` and
+  // `device` as for MakeTrainerFactory, whose statuses it returns, with those of MakeCodec and MakeFeedback.
+  // UNIMPLEMENTED for a run that asks for more than the above.
   static absl::StatusOr<std::unique_ptr<InProcessFleet>> Create(const RunConfig& run, const std::string& data,
-                                                                const std::string& device);
+                                                                const std::string& device, int workers = 1);
 
   // The next round. Statuses of training, coding and aggregation, and what `on_message` returns; the fleet is of no use
   // after one. Either may be empty.
@@ -63,9 +63,10 @@ class InProcessFleet {
     bool aside = false;
   };
 
-  InProcessFleet(const RunConfig& run, std::string data, std::string device)
-      : run_(run), data_(std::move(data)), device_(std::move(device)) {}
+  InProcessFleet(const RunConfig& run, std::string data, std::string device, int workers)
+      : run_(run), data_(std::move(data)), device_(std::move(device)), workers_(workers) {}
 
+  absl::Status TrainAll();
   absl::Status Train(Client* client);
   absl::StatusOr<std::string> Compress(int64_t index);
   // Takes the step, and settles every client that has a message here.
@@ -75,6 +76,7 @@ class InProcessFleet {
 
   const RunConfig run_;
   const std::string data_, device_;
+  const int workers_;
   std::shared_ptr<const Blueprint> blueprint_;
   std::unique_ptr<Evaluator> evaluator_;  // null before the first Evaluate
   int64_t round_ = 0;                     // that is under way, from 1

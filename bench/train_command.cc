@@ -22,6 +22,7 @@ struct TrainOptions {
   std::string run;
   std::string data;
   std::string device = "cpu";
+  int workers = 1;
   bool json = false;
 };
 
@@ -43,7 +44,7 @@ absl::StatusOr<int> Train(const TrainOptions& options) {
   ConfigureMalloc();
   TERSE_ASSIGN_OR_RETURN(const v1::RunConfig file, LoadRunConfig(options.run));
   TERSE_ASSIGN_OR_RETURN(const RunConfig run, ToCore(file));
-  TERSE_ASSIGN_OR_RETURN(const auto fleet, InProcessFleet::Create(run, options.data, options.device));
+  TERSE_ASSIGN_OR_RETURN(const auto fleet, InProcessFleet::Create(run, options.data, options.device, options.workers));
   Report report;
   report.subject = absl::StrCat(run.name, ", ", run.rounds.clients, " clients, seed ", run.seed);
   int64_t payload = 0;
@@ -85,6 +86,9 @@ void AddTrainCommand(CLI::App* app, Command* chosen) {
       ->check(ExistingFolder());
   train->add_option("--device", options->device, "Where to train")
       ->check(OneOf({"auto", "cpu", "cuda"}))
+      ->capture_default_str();
+  train->add_option("--workers", options->workers, "Clients that train at a time; how many changes no result")
+      ->check(WholeNumber(1, 1024))
       ->capture_default_str();
   train->add_flag("--json", options->json, "JSON for programs");
   train->callback([options, chosen] { *chosen = [options] { return Train(*options); }; });

@@ -11,5 +11,5 @@ done
 cmp "$2.first.figures" "$2.second.figures"
 cat "$2.second.json"
 "$1" paper sbc-table2 --only lenet5-sbc2 --scale 0.01 --run-files "$2/files" >&2
-in_one=$("$1" train "$2/files/lenet5-sbc2.toml" | awk -F '|' 'END { print $5 + 0 }')
+in_one=$("$1" train "$2/files/lenet5-sbc2.toml" --workers 2 | awk -F '|' 'END { print $5 + 0 }')
 grep "\"accuracy\": $in_one," "$2.second.json" >&2

@@ -55,6 +55,18 @@ TEST(InProcessFleet, TheSameRunGivesTheSameMessages) {
   EXPECT_NE(messages[0], messages[2]);
 }
 
+TEST(InProcessFleet, TheNumberOfWorkersChangesNothing) {
+  std::vector<float> weights[2];
+  for (const int workers : {1, 3}) {
+    ConfigureThreads(1);
+    const auto fleet = InProcessFleet::Create(DigitsRun(), "", "cpu", workers);
+    ASSERT_TRUE(fleet.ok()) << fleet.status();
+    for (int round = 0; round < 2; ++round) ASSERT_TRUE((*fleet)->Round({}).ok());
+    weights[workers == 1 ? 0 : 1] = (*fleet)->weights();
+  }
+  EXPECT_EQ(weights[0], weights[1]);
+}
+
 // SBC Algorithm 1 for two clients, written out.
 TEST(InProcessFleet, TheModelTakesTheAverageAndResidualsKeepTheRest) {
   const RunConfig run = DigitsRun();
