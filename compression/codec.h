@@ -100,7 +100,7 @@ constexpr int64_t kDecodedRun = 512;
 
 // How large a decoded update is.
 struct UpdateSize {
-  double norm = 0;    // L2 norm of its parameters, summed in double, the same bits on every machine; finite
+  double norm = 0;    // L2 norm of its parameters, summed in double in the order of positions; finite
   float largest = 0;  // magnitude, of all its elements, buffers too
 };
 
