@@ -11,6 +11,7 @@ the seeds, and writes every run to FILE.
 
 base       SBC: of both signs the one whose largest elements have the greater mean (Sattler et al. 2018).
 both       The largest elements of both signs, one bit each for the sign, and so fewer of them.
+either     Of `base` and `both`, for each tensor, what keeps more of the residual's energy (codec.name = "sbc_or_stc").
 sign       The sign is that of the model's last step, where it had one, and costs nothing.
 history    Elements that this client sent lately are cheaper, in the code (a mixture of even odds and the faded frequency of each
            element) and in the selection, which takes what has the most value per bit.
@@ -40,7 +41,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "tests" 
 import lenet  # noqa: E402  # pylint: disable=wrong-import-position
 
 CLIENTS = 4
-IDEAS = ("base", "both", "sign", "history", "age", "youth", "momentum", "rate", "curvature", "tensors", "dct")
+IDEAS = ("base", "both", "either", "sign", "history", "age", "youth", "momentum", "rate", "curvature", "tensors", "dct")
 
 
 class LeNet5Task:
@@ -140,7 +141,7 @@ class Block(nn.Module):
 
 class ResNet32Task:
     """ResNet32 (He et al. 2015) on CIFAR-10: SGD of rate 0.1 with momentum 0.9, batches of 32, no augmentation."""
-    steps, rounds, density, clip, figure = 10, 30, 0.02, None, "test loss"
+    steps, rounds, density, clip, figure = 10, 30, 0.05, None, "test loss"
 
     def __init__(self, data, seed):
         raw = [np.fromfile(pathlib.Path(data) / name, dtype=np.uint8).reshape(-1, 3073)
@@ -280,6 +281,21 @@ def one_sign(scores, values, count):
     return down, -torch.ones(count)
 
 
+def both_signs(scores, count):
+    """The largest elements of both signs, as many as the bits of `count` elements of one sign pay for."""
+    size = len(scores)
+    fewer = count
+    while fewer > 1 and mask_bits(fewer, size) + fewer > mask_bits(count, size):
+        fewer -= 1
+    positions = scores.abs().topk(fewer)[1]
+    return positions, scores[positions].sign()
+
+
+def energy(residual, positions, signs):
+    """What is sent, one value times the signs, has of the residual's energy."""
+    return len(positions) * (residual[positions] * signs).mean().item() ** 2
+
+
 def by_history(frequency, residual, count):
     """For each sign, what has the most value per bit, within the bits of an even mask; the better of both."""
     size = residual.numel()
@@ -309,11 +325,9 @@ def choose(client, i, count, idea, step):
     if idea == "history" and size > 1000 and client.frequency[i].sum() > 0:
         return by_history(client.frequency[i], residual, count)
     if idea == "both":
-        fewer = count
-        while fewer > 1 and mask_bits(fewer, size) + fewer > mask_bits(count, size):
-            fewer -= 1
-        positions = scores.abs().topk(fewer)[1]
-        return positions, scores[positions].sign()
+        return both_signs(scores, count)
+    if idea == "either":
+        return max(one_sign(scores, residual, count), both_signs(scores, count), key=lambda sent: energy(residual, *sent))
     if idea == "sign" and step is not None:
         positions, signs = one_sign(scores, residual, count)
         predicted = torch.where(step[i] != 0, step[i].sign(), signs[0])
