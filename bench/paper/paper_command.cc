@@ -194,6 +194,10 @@ std::string CommandLine(const PaperOptions& options) {
   std::string line = absl::StrCat("build/release/bin/terse-bench paper ", options.table, " --data DIR");
   if (options.scale.scale < 1) absl::StrAppend(&line, " --scale ", options.scale.scale);
   if (options.scale.seed != 1) absl::StrAppend(&line, " --seed ", options.scale.seed);
+  if (options.scale.server_rate > 0) absl::StrAppend(&line, " --server-rate ", options.scale.server_rate);
+  if (options.scale.evaluations != PaperScale().evaluations) {
+    absl::StrAppend(&line, " --evaluations ", options.scale.evaluations);
+  }
   for (const std::string& name : options.only) absl::StrAppend(&line, " --only ", name);
   return line;
 }
@@ -269,6 +273,12 @@ void AddPaperCommand(CLI::App* app, Command* command) {
                    "The server's learning rate in all rows of a table that has one (double-quantization), to tune it; "
                    "0: the table's")
       ->check(Number(0.0, 1e6))
+      ->capture_default_str();
+  paper
+      ->add_option("--evaluations", options->scale.evaluations,
+                   "How often a run is evaluated, at least, and always at its end; few for a large model and few "
+                   "iterations, where evaluating takes longer than training")
+      ->check(WholeNumber(1, 1'000'000))
       ->capture_default_str();
   paper
       ->add_option("--out", options->out,

@@ -92,7 +92,7 @@ PaperRow MakePaperRow(const PaperTable& table, const PaperWorkload& workload, si
       Section("aggregation", row.method->aggregation), Section("control", ControlKeys(workload, *row.method, scale)),
       Section("limits", row.method->budget_share > 0 ? absl::StrCat("iterations = ", row.iterations, "\n") : ""),
       "\n[rounds]\ncount = ", row.rounds, "\nclients = ", workload.clients, "\n", workload.round_keys,
-      "deadline_seconds = 31536000\nevaluate_every = ", std::max<int64_t>(1, row.rounds / 10),
+      "deadline_seconds = 31536000\nevaluate_every = ", std::max<int64_t>(1, row.rounds / scale.evaluations),
       "\n\n[checkpoints]\nevery = ", row.method->checkpoint_every, "\n");
   return row;
 }

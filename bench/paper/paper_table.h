@@ -98,10 +98,11 @@ struct PaperRow {
 };
 
 struct PaperScale {
-  double scale = 1;        // of the iterations, above 0, at most 1
-  uint64_t seed = 1;       // of weights, partition, batches
-  double budget = 1;       // bytes, of methods with a budget_share
-  double server_rate = 0;  // in place of the workload's server_rates, where it has some; 0: those
+  double scale = 1;          // of the iterations, above 0, at most 1
+  uint64_t seed = 1;         // of weights, partition, batches
+  double budget = 1;         // bytes, of methods with a budget_share
+  double server_rate = 0;    // in place of the workload's server_rates, where it has some; 0: those
+  int64_t evaluations = 10;  // of a run at least, evenly spaced, and no more than it has rounds
 };
 
 // The run of one method on one workload. Iterations are a whole number of rounds, at least one round.
