@@ -57,7 +57,9 @@ absl::Status InProcessFleet::Round(const OnMessage& on_message, const OnDeltas& 
   ++round_;
   TERSE_RETURN_IF_ERROR(TrainAll());
   std::vector<absl::Span<float>> deltas;
-  for (Client& client : clients_) deltas.push_back(absl::MakeSpan(client.delta));
+  for (Client& client : clients_) {
+    deltas.push_back(client.aside ? absl::Span<float>() : absl::MakeSpan(client.delta));
+  }
   if (on_deltas) on_deltas(deltas);
   std::vector<std::string> messages(clients_.size());
   for (size_t i = 0; i < clients_.size(); ++i) {
@@ -78,7 +80,8 @@ absl::Status InProcessFleet::TrainAll() {
     }
   };
   std::vector<std::thread> others;
-  for (int i = 1; i < workers_; ++i) others.emplace_back(train);
+  const size_t workers = std::min(static_cast<size_t>(workers_), clients_.size());
+  for (size_t i = 1; i < workers; ++i) others.emplace_back(train);
   train();
   for (std::thread& other : others) other.join();
   for (const absl::Status& status : trained) TERSE_RETURN_IF_ERROR(status);

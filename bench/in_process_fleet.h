@@ -24,13 +24,14 @@ namespace terse {
 // Synchronous rounds in which every client takes part, and the model takes the step that run.aggregation makes of the
 // updates that run.policy does not refuse. Every other update counts as applied. A client that would be set aside at
 // once (unless clients.set_aside_after is 0) takes no part any more, as in a run that is over before
-// clients.set_aside_seconds are. Not thread-safe.
+// clients.set_aside_seconds are. Messages are as the codec makes them (positions = "shared": not packed), and the run's
+// limits are the caller's to keep. Not thread-safe.
 class InProcessFleet {
  public:
   // Receives the message that a client sends in a round, while that is pending in the client's feedback.
   using OnMessage = std::function<absl::Status(int64_t client, const Feedback& feedback, const std::string& message)>;
-  // Receives what all clients trained in a round, before any of it is compressed. It may overwrite the deltas, as
-  // hostile clients do.
+  // Receives what each client trained in a round, before any of it is compressed; nothing (an empty delta) of a client
+  // that takes no part any more. It may overwrite the deltas, as hostile clients do.
   using OnDeltas = std::function<void(absl::Span<const absl::Span<float>> deltas)>;
 
   // `run.rounds.clients` clients, of which `workers` >= 1 train at a time; how many changes no result. `data` and

@@ -39,11 +39,23 @@ void AddRow(int64_t round, const RunConfig& run, const Evaluation& evaluation, d
   add("payload_bytes_per_client", payload);
 }
 
+// What the run asks for and the command does not do.
+absl::Status CheckRun(const RunConfig& run) {
+  if (EndsByEvaluation(run.limits) || run.limits.seconds > 0 || run.limits.iterations > 0) {
+    return absl::UnimplementedError("train goes through all rounds of a run; leave [limits] out");
+  }
+  if (!SharesHistory(run)) return absl::OkStatus();
+  return absl::UnimplementedError(
+      "train counts messages as the codec makes them, and codec.positions = 'shared' shortens them on the wire; use "
+      "'auto', or run a real fleet: terse-bench paper");
+}
+
 absl::StatusOr<int> Train(const TrainOptions& options) {
   ConfigureThreads(1);
   ConfigureMalloc();
   TERSE_ASSIGN_OR_RETURN(const v1::RunConfig file, LoadRunConfig(options.run));
   TERSE_ASSIGN_OR_RETURN(const RunConfig run, ToCore(file));
+  TERSE_RETURN_IF_ERROR(Annotate(CheckRun(run), options.run));
   TERSE_ASSIGN_OR_RETURN(const auto fleet, InProcessFleet::Create(run, options.data, options.device, options.workers));
   Report report;
   report.subject = absl::StrCat(run.name, ", ", run.rounds.clients, " clients, seed ", run.seed);

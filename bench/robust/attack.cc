@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <utility>
+#include <vector>
 
 #include "compression/bit_stream.h"
 #include "core/random.h"
@@ -24,7 +25,11 @@ void Multiply(Deltas hostile, float factor) {
   }
 }
 
-void Collude(Deltas hostile) {
+void Collude(Deltas all) {
+  std::vector<absl::Span<float>> hostile;
+  for (const absl::Span<float> delta : all) {
+    if (!delta.empty()) hostile.push_back(delta);
+  }
   if (hostile.empty()) return;
   const auto count = static_cast<double>(hostile.size());
   for (size_t i = 0; i < hostile[0].size(); ++i) {
