@@ -35,11 +35,6 @@ absl::Status SkipTo(int64_t position, UpdateCursor* cursor) {
   return absl::OkStatus();
 }
 
-absl::Status Overflow(const Codec& codec, int64_t element) {
-  return absl::InvalidArgumentError(absl::StrCat(DescribeElement(codec.layout(), element),
-                                                 ": the sum of the updates overflows; training has diverged"));
-}
-
 // Starts to fetch floats that will be written, while several visits of other ones go on: each visit fetches its share,
 // spread over its slices, of which it is taken to have as many as the visit before. More lines at once would keep the
 // additions waiting.
@@ -172,9 +167,7 @@ class RangeAverager {
     const bool finite = senders == nullptr ? kernels.scale(end - begin, imputation_.scale, sums)
                                            : kernels.impute(end - begin, imputation_, senders, sums);
     if (finite) return absl::OkStatus();
-    int64_t i = 0;
-    while (MagnitudeBits(FloatBits(sums[i])) < kInfinityBits) ++i;
-    return Overflow(*codec_, begin + i);
+    return SumOverflows(*codec_, begin, {sums, static_cast<size_t>(end - begin)});
   }
 
   const Codec* const codec_;
@@ -292,18 +285,25 @@ std::vector<float> AveragingWeights(absl::Span<const int64_t> samples, int64_t t
   return weights;
 }
 
+absl::Status SumOverflows(const Codec& codec, int64_t begin, absl::Span<const float> sums) {
+  int64_t i = 0;
+  while (MagnitudeBits(FloatBits(sums[i])) < kInfinityBits) ++i;
+  return absl::InvalidArgumentError(absl::StrCat(DescribeElement(codec.layout(), begin + i),
+                                                 ": the sum of the updates overflows; training has diverged"));
+}
+
 Imputation MakeImputation(size_t updates, absl::Span<const float> weights, float trust) {
   if (weights.empty()) return {trust, static_cast<double>(updates), 1.0f / static_cast<float>(updates)};
   return {trust, std::accumulate(weights.begin(), weights.end(), 0.0), 1.0f};
 }
 
 absl::Status ImputeUpdates(const Codec& codec, absl::Span<const absl::string_view> messages,
-                           absl::Span<const float> weights, float trust, int threads, absl::Span<float> average) {
-  TERSE_RETURN_IF_ERROR(CheckSizes(codec, messages.size(), weights.size(), average));
+                           absl::Span<const float> weights, float trust, int threads, absl::Span<float> step) {
+  TERSE_RETURN_IF_ERROR(CheckSizes(codec, messages.size(), weights.size(), step));
   const size_t mean = MeanBytes(messages);
   if (threads > 1 && mean >= kIndexedBytes) {
     TERSE_ASSIGN_OR_RETURN(const std::vector<UpdateIndex> indexes, IndexAll(codec, messages, threads));
-    return ImputeIndexed(codec, indexes, weights, trust, threads, average);
+    return ImputeIndexed(codec, indexes, weights, trust, threads, step);
   }
   const auto enter = [&](size_t update, int64_t begin) -> absl::StatusOr<std::unique_ptr<UpdateCursor>> {
     TERSE_ASSIGN_OR_RETURN(std::unique_ptr<UpdateCursor> cursor, codec.Open(messages[update]));
@@ -312,7 +312,7 @@ absl::Status ImputeUpdates(const Codec& codec, absl::Span<const absl::string_vie
   };
   const int64_t visits = static_cast<int64_t>(std::max<size_t>(mean / kVisitBytes, 1));
   const int64_t block = std::max(kBlock, (codec.layout().size() + visits - 1) / visits);
-  return AverageRanges(codec, messages.size(), weights, trust, threads, block, enter, average);
+  return AverageRanges(codec, messages.size(), weights, trust, threads, block, enter, step);
 }
 
 absl::Status AverageIndexed(const Codec& codec, absl::Span<const UpdateIndex> indexes, absl::Span<const float> weights,

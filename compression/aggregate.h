@@ -48,17 +48,21 @@ std::vector<float> AveragingWeights(absl::Span<const int64_t> samples, int64_t t
 absl::Status AverageUpdates(const Codec& codec, absl::Span<const absl::string_view> messages,
                             absl::Span<const float> weights, int threads, absl::Span<float> average);
 
-// Does the same with the step of imputation.h in place of the average. `trust` is 0 to 1. Takes further memory while it
-// works: 4 bytes for each element of the model with more than 64 messages, else of a block.
+// Does the same for messages that are indexed already, one index each.
+absl::Status AverageIndexed(const Codec& codec, absl::Span<const UpdateIndex> indexes, absl::Span<const float> weights,
+                            int threads, absl::Span<float> average);
+
+// Does what AverageUpdates does, with the step of imputation.h in place of the average. `trust` is 0 to 1. Takes
+// further memory while it works: 4 bytes for each element of the model with more than 64 messages, else of a block.
 absl::Status ImputeUpdates(const Codec& codec, absl::Span<const absl::string_view> messages,
                            absl::Span<const float> weights, float trust, int threads, absl::Span<float> step);
 
 // The round that ImputeUpdates makes the step of.
 Imputation MakeImputation(size_t updates, absl::Span<const float> weights, float trust);
 
-// Does the same for messages that are indexed already, one index each.
-absl::Status AverageIndexed(const Codec& codec, absl::Span<const UpdateIndex> indexes, absl::Span<const float> weights,
-                            int threads, absl::Span<float> average);
+// INVALID_ARGUMENT, which names the first element whose sum is not finite; there must be one. `sums` are those of the
+// elements from `begin` on.
+absl::Status SumOverflows(const Codec& codec, int64_t begin, absl::Span<const float> sums);
 
 // Returns how many threads are worth starting for these messages: 1 for few and small ones, at most 4 for many small
 // ones, otherwise as many as the machine has cores.

@@ -40,9 +40,9 @@ class Tally {
   // The trust of the header.
   float Trust() const { return static_cast<float>(std::clamp(2 * Agreement() - 1, 0.0, 1.0)); }
 
-  // Makes the step of the sums.
-  void Impute(const Imputation& imputation) {
-    GetQuantizeKernels().impute(static_cast<int64_t>(step_.size()), imputation, senders_.data(), step_.data());
+  // Makes the step of the sums. False when an element of it is not finite.
+  bool Impute(const Imputation& imputation) {
+    return GetQuantizeKernels().impute(static_cast<int64_t>(step_.size()), imputation, senders_.data(), step_.data());
   }
 
  private:
@@ -104,8 +104,8 @@ absl::Status ImputedMeanRule::AggregateToForward(const Codec& codec, absl::Span<
     tally.Add(blocks, weights);
   }
   *trust = tally.Trust();
-  tally.Impute(MakeImputation(messages.size(), weights, *trust));
-  return absl::OkStatus();
+  if (tally.Impute(MakeImputation(messages.size(), weights, *trust))) return absl::OkStatus();
+  return SumOverflows(codec, /*begin=*/0, step);
 }
 
 }  // namespace terse

@@ -429,6 +429,16 @@ TEST(Aggregation, WeightsAreForTheRulesThatTakeThem) {
   }
 }
 
+TEST(Aggregation, ASumThatOverflowsIsNamed) {
+  for (const char* rule : {"mean", "imputed_mean"}) {
+    std::vector<Vector> updates(2, Vector(10, 1.0f));
+    for (Vector& update : updates) update[7] = 3e38f;
+    const auto step = Updates(TwoTensors(4, 6), updates).Aggregate(RuleOf(rule));
+    EXPECT_EQ(step.status().code(), absl::StatusCode::kInvalidArgument) << rule;
+    EXPECT_THAT(std::string(step.status().message()), HasSubstr("index 3: the sum of the updates overflows")) << rule;
+  }
+}
+
 TEST(Aggregation, DamagedMessagesAreNamed) {
   const Updates round(TwoTensors(4, 6), RandomUpdates(11, 10, 1));
   std::vector<absl::string_view> views(round.views().begin(), round.views().end());
