@@ -30,7 +30,7 @@ void CheckRule(const v1::RunConfig& config, const AggregationFacts& facts, Confi
        "makes more of a round than its updates say, which is all that codec.downstream = 'forward' sends; "
        "use 'auto', 'dense' or a codec"},
       {"rounds.mode", config.rounds().mode() != "buffered",
-       "counts all updates alike, and rounds.mode = 'buffered' weighs them by their staleness; use 'synchronous'"},
+       "compares updates of one model, and those of rounds.mode = 'buffered' come from several; use 'synchronous'"},
       {"rounds.weighting", facts.takes_weights || config.rounds().weighting() != "samples",
        "counts all updates alike, and rounds.weighting = 'samples' believes what a client says about itself; use "
        "'uniform'"},

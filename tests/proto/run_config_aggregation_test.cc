@@ -105,7 +105,7 @@ TEST(RunConfigAggregation, RulesCountAllUpdatesAlike) {
   EXPECT_THAT(RobustError("clients = 11", "clients = 11\nweighting = 'samples'"),
               HasSubstr("believes what a client says about itself; use 'uniform'"));
   EXPECT_THAT(RobustError("clients = 11", "clients = 11\nmode = 'buffered'\nbuffer = 11"),
-              HasSubstr("weighs them by their staleness; use 'synchronous'"));
+              HasSubstr("come from several; use 'synchronous'"));
   EXPECT_TRUE(ParseRunConfig(absl::StrReplaceAll(kRobust, {{"clients = 11", "clients = 11\nweighting = 'samples'"},
                                                            {"'multi_krum'", "'imputed_mean'"}}),
                              "x")
