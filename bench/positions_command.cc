@@ -1,7 +1,6 @@
 #include "bench/positions_command.h"
 
 #include <algorithm>
-#include <csignal>
 #include <iostream>
 #include <map>
 #include <memory>

@@ -1,7 +1,8 @@
 // The observations of a feedback (compression/feedback.h) are stored with the trainer's state of the same update: both
 // are as of the training that the update came from, and a file of their own would take one more sync in every round.
 // Format: kObservationsMark, with which no trainer's state begins; uint32, little-endian, the bytes of the
-// observations; the observations; the trainer's state. Where nothing was observed, it is the trainer's state alone.
+// observations; the observations; the trainer's state. Of a feedback that observes nothing, it is the trainer's
+// state alone.
 #ifndef TERSE_CLIENT_OBSERVATIONS_H_
 #define TERSE_CLIENT_OBSERVATIONS_H_
 

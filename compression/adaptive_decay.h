@@ -35,7 +35,8 @@ namespace terse {
 
 // The contract is Feedback's. Until two deltas were observed, with a codec that carries all parameters, and where
 // nobody else changes the model, P is 0 and this is error feedback. Memory: 8 bytes more for each parameter that is
-// looked at, all of a small model and at most kMostObserved of a large one.
+// looked at, and 4 for each of them that is sent; all parameters of a small model are looked at, and at most
+// kMostObserved of a large one.
 class AdaptiveDecay : public ErrorFeedback {
  public:
   static constexpr int64_t kMostObserved = int64_t{1} << 15;
