@@ -82,18 +82,25 @@ def read_run(path):
                 continue
             up += int(row["payload_bytes_up"]) / int(row["updates"])
             down += int(row["payload_bytes_down"]) / int(row["updates"])
-            metric = row["perplexity"] or row["accuracy"] and 1 - float(row["accuracy"])
-            if metric:
+            if row["perplexity"] or row["accuracy"]:
+                metric = float(row["perplexity"]) if row["perplexity"] else 1 - float(row["accuracy"])
                 points.append({"round": int(row["id"]), "kilobytes_up": up / 1000, "kilobytes_both": (up + down) / 1000,
-                               METRIC: float(metric)})
+                               METRIC: metric})
     return points
 
 
 def read(folder, table, also):
     """As read_csv, of the runs in a folder and of the earlier ones in `also`, in the order of the table."""
     found = read_csv(also, table) if also else {}
+    lengths = {}
     for path in sorted(folder.glob("*-seed*/rounds.csv")):
-        model, method, seed = re.fullmatch(r"(\w+)-(\w+)-\d+-seed(\d+)", path.parent.name).groups()
+        name = re.fullmatch(r"(\w+)-(\w+)-(\d+)-seed(\d+)", path.parent.name)
+        if not name:  # of rendered digits, in place of the paper's data
+            continue
+        model, method, iterations, seed = name.groups()
+        if lengths.setdefault((model, method), iterations) != iterations:
+            raise SystemExit(f"{folder} has runs of {model}-{method} of {lengths[model, method]} and of {iterations} iterations; "
+                             "move those of one length away")
         found.setdefault((model, method), {})[int(seed)] = read_run(path)
     order = [(model, method) for model in table.models for method in table.methods]
     curves = {key: found[key] for key in order if key in found}
@@ -162,6 +169,7 @@ def main():
     options = parser.parse_args()
     table = TABLES[options.table]
     curves = read(options.runs, table, options.also)
+    options.out.mkdir(parents=True, exist_ok=True)
     path = options.out / f"{options.table}.csv"
     write_csv(path, table, curves)
     draw(path, table, curves)
