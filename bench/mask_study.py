@@ -5,13 +5,15 @@
 
 DATA is the folder of the data set. Four clients train on equal shards, add what they learnt to their residual, and send part of it: of
 each tensor the same number of elements ("counts = 'equal'"), all as one value. The server takes the imputed mean (imputed_mean.h). Every
-idea has the bits of `base`, of each client in each round. Bits are those of an ideal code, and no codec is run: log2 of the number of masks,
-or the entropy under the idea's own model of the mask, and 32 bits a tensor for the value. Prints a table of the ends of the runs over
+idea has the bits of `base`, of each client in each round and each tensor; ideas that only weigh elements have its number of elements, which
+is not quite the same where a tensor has fewer elements of a sign. Bits are those of an ideal code, and no codec is run: log2 of the number of
+masks, or the entropy under the idea's own model of the mask, and 32 bits a tensor for the value. Prints a table of the ends of the runs over
 the seeds, and writes every run to FILE.
 
-base       SBC: of both signs the one whose largest elements have the greater mean (Sattler et al. 2018).
+base       SBC: of both signs the one whose largest elements have the greater sum, and of that sign no more than there are (Sattler et al. 2018).
 both       The largest elements of both signs, one bit each for the sign, and so fewer of them.
-either     Of `base` and `both`, for each tensor, what keeps more of the residual's energy (codec.name = "sbc_or_stc").
+either     Of `base` and `both`, for each tensor, what keeps more of the residual's energy. Terse's codec "sbc_or_stc" compares masks of as many
+           elements instead, by energy per bit.
 sign       The sign is that of the model's last step, where it had one, and costs nothing.
 history    Elements that this client sent lately are cheaper, in the code (a mixture of even odds and the faded frequency of each
            element) and in the selection, which takes what has the most value per bit.
@@ -240,14 +242,14 @@ class Client:
             # An element is as old as the part of it that waited.
             self.age[i] = (self.age[i] + 1) * (old.abs() / (old.abs() + delta.abs() + 1e-30))
 
-    def settle(self, i, positions, values):
+    def settle(self, i, positions, values, idea):
         self.residual[i][positions] -= values
         self.age[i][positions] = 0
         self.velocity[i][positions] = 0
         self.frequency[i].mul_(0.9)
         self.frequency[i][positions] += 1
         momentum = self.optimizer.state[self.parameters[i]].get("momentum_buffer")
-        if momentum is not None:  # momentum factor masking
+        if momentum is not None and idea != "dct":  # momentum factor masking, which coefficients have no elements for
             momentum.view(-1)[positions] = 0
 
 
@@ -274,33 +276,38 @@ def planned_counts(client, density, idea):
 
 
 def one_sign(scores, values, count):
-    """The `count` largest or the `count` smallest elements: those whose values have the greater mean."""
-    up, down = scores.topk(count)[1], (-scores).topk(count)[1]
-    if values[up].mean() > -values[down].mean():
-        return up, torch.ones(count)
-    return down, -torch.ones(count)
+    """Of each sign the `count` elements with the largest scores, or all that have it; the sign with the greater sum of values."""
+    sides = []
+    for sign in (1.0, -1.0):
+        positions = (sign * scores).topk(count)[1]
+        positions = positions[sign * values[positions] > 0]
+        sides.append((positions, torch.full((len(positions),), sign)))
+    return max(sides, key=lambda side: (values[side[0]] * side[1]).sum().item())
 
 
-def both_signs(scores, count):
-    """The largest elements of both signs, as many as the bits of `count` elements of one sign pay for."""
-    size = len(scores)
-    fewer = count
-    while fewer > 1 and mask_bits(fewer, size) + fewer > mask_bits(count, size):
-        fewer -= 1
-    positions = scores.abs().topk(fewer)[1]
-    return positions, scores[positions].sign()
+def base_bits(residual, count):
+    return mask_bits(len(one_sign(residual, residual, count)[0]), residual.numel())
+
+
+def both_signs(residual, count):
+    """The largest elements of both signs, as many as the bits of `base` pay for."""
+    bits, size = base_bits(residual, count), residual.numel()
+    number = next((k for k in range(count, 0, -1) if mask_bits(k, size) + k <= bits), 1)
+    positions = residual.abs().topk(number)[1]
+    return positions, residual[positions].sign()
 
 
 def energy(residual, positions, signs):
     """What is sent, one value times the signs, has of the residual's energy."""
-    return len(positions) * (residual[positions] * signs).mean().item() ** 2
+    return (residual[positions] * signs).sum().item() ** 2 / max(1, len(positions))
 
 
 def by_history(frequency, residual, count):
-    """For each sign, what has the most value per bit, within the bits of an even mask; the better of both."""
+    """For each sign, what has the most value per bit, within the bits of `base`; the better of both."""
     size = residual.numel()
     chance = count / size
     share = (0.5 * chance + 0.5 * count * frequency / frequency.sum()).clamp(1e-7, 0.5)
+    bits = base_bits(residual, count)
     cost, silence = torch.log2((1 - share) / share), -torch.log2(1 - share).sum().item()
     found = []
     for sign in (1.0, -1.0):
@@ -308,7 +315,7 @@ def by_history(frequency, residual, count):
         low, high = 0.0, value.max().item()
         for _ in range(25):
             price = (low + high) / 2
-            if silence + cost[value > price * cost].sum().item() > mask_bits(count, size):
+            if silence + cost[value > price * cost].sum().item() > bits:
                 low = price
             else:
                 high = price
@@ -325,13 +332,13 @@ def choose(client, i, count, idea, step):
     if idea == "history" and size > 1000 and client.frequency[i].sum() > 0:
         return by_history(client.frequency[i], residual, count)
     if idea == "both":
-        return both_signs(scores, count)
+        return both_signs(residual, count)
     if idea == "either":
-        return max(one_sign(scores, residual, count), both_signs(scores, count), key=lambda sent: energy(residual, *sent))
+        return max(one_sign(scores, residual, count), both_signs(residual, count), key=lambda sent: energy(residual, *sent))
     if idea == "sign" and step is not None:
         positions, signs = one_sign(scores, residual, count)
         predicted = torch.where(step[i] != 0, step[i].sign(), signs[0])
-        positions = (scores * predicted).topk(count)[1]
+        positions = (scores * predicted).topk(len(positions))[1]
         positions = positions[scores[positions] * predicted[positions] > 0]
         return positions, predicted[positions]
     return one_sign(scores, residual, count)
@@ -342,7 +349,7 @@ def message(client, density, idea, step):
     for i, count in enumerate(planned_counts(client, density, idea)):
         positions, signs = choose(client, i, count, idea, step)
         values = signs * (client.residual[i][positions] * signs).mean() if len(positions) else signs
-        client.settle(i, positions, values)
+        client.settle(i, positions, values, idea)
         sent.append((positions, values))
     return sent
 
