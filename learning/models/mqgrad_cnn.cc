@@ -16,9 +16,9 @@ ModelDefinition MqgradCnn(const ModelSpec& spec) {
   ScriptNet net({Start::Rule::kNormal, 0.05}, {Start::Rule::kUniformFanIn, 1});
   net.Line("x = x[:, :, 2:30, 2:30]");
   net.Conv("conv1", 3, 64, {5, 1, 2}, "x", "x", /*bias=*/true);
-  for (const std::string& line : {std::string("x = torch.relu(x)"), pool, squares, normalise}) net.Line(line);
+  for (const std::string& line : {std::string("x = torch.relu_(x)"), pool, squares, normalise}) net.Line(line);
   net.Conv("conv2", 64, 64, {5, 1, 2}, "x", "x", /*bias=*/true);
-  for (const std::string& line : {std::string("x = torch.relu(x)"), squares, normalise, pool}) net.Line(line);
+  for (const std::string& line : {std::string("x = torch.relu_(x)"), squares, normalise, pool}) net.Line(line);
   net.Linear("fc3", 3136, 2304, "torch.flatten(x, 1)", "x", /*relu=*/true);
   net.Linear("fc4", 2304, 3840, "x", "x", /*relu=*/true);
   net.Linear("fc5", 3840, classes, "x", "x");

@@ -44,7 +44,7 @@ int64_t AddBlock(ScriptNet* net, PreActivated kind, const std::string& name, int
     net->BatchNorm(name + "bn3", maps, "y", "y", /*relu=*/true);
     net->Conv(name + "conv3", maps, out, kPoint, "y", "y");
   }
-  net->Line("x = x + y");
+  net->Line("x = y.add_(x)");
   return out;
 }
 
@@ -61,7 +61,7 @@ int64_t AddBlock(ScriptNet* net, PostActivated, const std::string& name, int64_t
     net->Conv(name + "project", in, maps, Strided(kPoint, stride), "x", "x");
     net->BatchNorm(name + "bn3", maps, "x", "x");
   }
-  net->Line("x = torch.relu(x + y)");
+  net->Line("x = torch.relu_(y.add_(x))");
   return maps;
 }
 

@@ -36,7 +36,7 @@ void ScriptNet::BatchNorm(absl::string_view name, int64_t channels, absl::string
       absl::StrFormat("%s = torch.batch_norm(%s, self.%s.weight, self.%s.bias, self.%s.running_mean, "
                       "self.%s.running_var, self.training, %g, %g, False)",
                       to, from, name, name, name, name, normalisation_.momentum, normalisation_.epsilon));
-  if (relu) Line(absl::StrFormat("%s = torch.relu(%s)", to, to));
+  if (relu) Line(absl::StrFormat("%s = torch.relu_(%s)", to, to));
 }
 
 void ScriptNet::Linear(absl::string_view name, int64_t in, int64_t out, absl::string_view from, absl::string_view to,
@@ -44,7 +44,7 @@ void ScriptNet::Linear(absl::string_view name, int64_t in, int64_t out, absl::st
   Parameter(absl::StrCat(name, ".weight"), {out, in}, matrices_);
   Parameter(absl::StrCat(name, ".bias"), {out}, kZeros);
   const std::string call = absl::StrFormat("torch.linear(%s, self.%s.weight, self.%s.bias)", from, name, name);
-  Line(absl::StrCat(to, " = ", relu ? absl::StrCat("torch.relu(", call, ")") : call));
+  Line(absl::StrCat(to, " = ", relu ? absl::StrCat("torch.relu_(", call, ")") : call));
 }
 
 ModelDefinition ScriptNet::Finish(absl::string_view name, Element input, std::vector<int64_t> input_shape,
