@@ -12,9 +12,9 @@
 
 namespace terse {
 
-// Layers read and write variables of the script's text; `x` is the input of forward. What a layer wrote may be changed in
-// place, as ReLU does, because no layer's gradient needs what that layer wrote: this saves the memory of one more tensor
-// for each, and the time to write it. Not thread-safe.
+// Layers read and write variables of the script's text; `x` is the input of forward. What a layer wrote may be changed
+// in place, as ReLU does, because no layer's gradient needs what that layer wrote: this saves the memory of one more
+// tensor for each, and the time to write it. Not thread-safe.
 class ScriptNet {
  public:
   struct Window {
