@@ -39,7 +39,7 @@ void AddRow(int64_t round, const RunConfig& run, const Evaluation& evaluation, d
   add("payload_bytes_per_client", payload);
 }
 
-// What the run asks for and the command does not do.
+// UNIMPLEMENTED for a run that asks for what the command does not do.
 absl::Status CheckRun(const RunConfig& run) {
   if (EndsByEvaluation(run.limits) || run.limits.seconds > 0 || run.limits.iterations > 0) {
     return absl::UnimplementedError("train goes through all rounds of a run; leave [limits] out");
