@@ -100,7 +100,7 @@ constexpr int64_t kDecodedRun = 512;
 
 // How large a decoded update is.
 struct UpdateSize {
-  double norm = 0;    // L2 norm of its parameters, summed in double in the order of positions; finite
+  double norm = 0;    // L2 norm of its parameters, summed in double in an order that is the same everywhere; finite
   float largest = 0;  // magnitude, of all its elements, buffers too
 };
 
@@ -146,18 +146,18 @@ class Codec {
   // Validate, and how large the update is, in the same reading.
   absl::StatusOr<UpdateSize> Measure(absl::string_view message) const;
 
-  // accumulator[i] += sign * decoded[i], once per element that the message names. `sign` is +1 or -1. On error the
-  // accumulator may be partly changed, so callers validate first.
+  // accumulator[i] += sign * decoded[i], once per element that the message names. `sign` is +1 or -1, the accumulator
+  // has layout().size() elements. On error it may be partly changed, so callers validate first.
   absl::Status AddDecoded(absl::string_view message, float sign, absl::Span<float> accumulator) const;
 
-  // AddDecoded of the message that the latest encoding with `scratch` made, from what the scratch has kept of it, to
-  // the same bits, though buffers may be left out. Returns false, and changes nothing, where it has kept nothing.
+  // AddDecoded (and its accumulator) of the message that the latest encoding with `scratch` made, from what the scratch
+  // kept of it, to the same bits; buffers may be left out. Returns false, and changes nothing, where it kept nothing.
   virtual bool AddEncoded(const EncodeScratch& /*scratch*/, float /*sign*/, absl::Span<float> /*accumulator*/) const {
     return false;
   }
 
   // The flat positions of the parameters that the message carries, increasing; nullopt when it carries all of them.
-  // Buffers travel with every message and are not among them: who masks momentum by these positions has none there.
+  // Buffers travel with every message and are not among them, because no momentum of an optimizer belongs to them.
   virtual absl::StatusOr<absl::optional<std::vector<int64_t>>> SentPositions(absl::string_view message) const;
 
   // A message in another form, with its positions coded by a history of messages that both ends have

@@ -22,9 +22,9 @@ struct CodecSpec {
   std::string positions = "auto";       // row of compression/position_coder_table, or kSharedPositions
   std::string grouping = "per_tensor";  // or "merge_small" or "global"
   int64_t merge_below = 4096;           // merge_small: tensors with fewer elements become one group
-  int64_t bits = 4;                     // qsgd: q; low_precision: b
-  std::string code = "simple";          // qsgd: "simple" or "elias"; mcgq: "simple" (section 3.4) or "positions"
-  int64_t bucket = 0;                   // quantizers with a scale: elements that share one; 0 for a whole tensor
+  int64_t bits = 4;                     // of a value: qsgd's q, low_precision's b, sparseloco
+  std::string code = "simple";          // or "elias" (qsgd), "positions" (mcgq), "unbiased" (random_sparse)
+  int64_t bucket = 0;                   // elements that share a scale, or a chunk of sparseloco; 0: a whole tensor
   double threshold = 0.01;              // strom: tau
   double samples = 0.05;                // mcgq: K, samples per element
   double sampling_step = 0;             // mcgq: delta_K of dynamic sampling; 0 keeps K
@@ -58,7 +58,7 @@ struct ModelSpec {
   int64_t classes = 0;               // width of the output: classes or symbols; 0: the model's own
   int64_t inputs = 0;                // numbers in an example, for models that take a vector; 0: the model's own
   double dropout = -1;               // below 0: the model's own
-  std::string buffers = "averaged";  // or "local": they stay with each client
+  std::string buffers = "averaged";  // or "local": each client keeps its own
   std::string hash = "";             // "torchscript", "external": SHA-256 of the run's file, in hexadecimal digits
 };
 
@@ -83,15 +83,15 @@ struct DataSpec {
 };
 
 struct OptimizerSpec {
-  std::string name;  // "sgd" or "adam"
+  std::string name;  // "sgd", "adam" or "adamw"
   double learning_rate = 0;
   double momentum = 0;  // sgd
-  double beta1 = 0;     // adam
+  double beta1 = 0;     // adam, adamw
   double beta2 = 0;
   double epsilon = 0;
   bool momentum_masking = false;  // SBC supplement VII-A
   bool nesterov = false;          // sgd with momentum
-  double weight_decay = 0;        // adds weight_decay * w to the gradient, of tensors with two dimensions or more
+  double weight_decay = 0;        // of w in the gradient (adamw: in the step), for tensors of two dimensions or more
   double l1 = 0;                  // adds l1 * sign(w), of the same tensors
   double clip_norm = 0;           // largest L2 norm of a gradient; 0: any
 };
