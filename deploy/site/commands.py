@@ -66,6 +66,8 @@ def sections_of(text):
     for line in text.splitlines():
         if re.fullmatch(r"(Positionals|Options|Subcommands):", line):
             title = line[:-1]
+        elif line.startswith("[Option Group:"):
+            title = "group"
         elif line and not line.startswith(" ") and title:
             title = "end"
         sections.setdefault(title, []).append(line)
@@ -92,6 +94,15 @@ def entries_of(lines):
         else:
             raise HelpError(f"a description without an option: {line}")
     return entries
+
+
+def group_of(lines):
+    """(condition, entries) of an option group's lines: its own options, of which the condition says how many are given."""
+    inner = [line.removeprefix("  ") for line in lines]
+    if inner.count("Options:") != 1:
+        raise HelpError(f"not one option group with options: {lines[0]}")
+    conditions = [line.strip("[] ") for line in inner if re.fullmatch(r"\[.*required\]", line.strip())]
+    return " ".join(conditions), entries_of(inner[inner.index("Options:") :])
 
 
 def cell(text):
@@ -151,6 +162,10 @@ def program(command, executable, level):
     lines = [f"{'#' * level} {' '.join(command)}", "", " ".join(said).rstrip(".") + ".", "", "```text", *usage, "```", ""]
     lines += table("argument", entries_of(sections.get("Positionals", [""])))
     lines += table("option", entries_of(sections["Options"]))
+    if "group" in sections:
+        condition, entries = group_of(sections["group"])
+        lines += [f"{condition}:", ""]
+        lines += table("option", entries)
     below = entries_of(sections.get("Subcommands", [""]))
     if below:
         links = [f"[`{name}`](#{'-'.join([*command, name])})" for name, _ in below]
