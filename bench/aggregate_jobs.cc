@@ -29,7 +29,7 @@ struct Updates {
   std::vector<float> sum;
 };
 
-// Builds indexes with one place for each thread, as AverageUpdates makes them.
+// Builds indexes with one place for each thread, as AverageUpdates makes them for a model of this size.
 std::vector<UpdateIndex> BuildIndexes(const Updates& updates, int threads) {
   const int64_t spacing = (updates.codec->layout().size() + threads - 1) / threads;
   std::vector<UpdateIndex> indexes;

@@ -1,5 +1,5 @@
 // Makes a coordinator's state directory with the store of a long run, and measures that: size, opening, the full check,
-// and the reads of `tersectl clients` and `rounds`. The coordinator itself is measured by bench/long_store_serving.py.
+// and the reads of `tersectl clients` and `rounds`. The coordinator itself is measured by bench/measure_serving.py.
 #include <algorithm>
 #include <cstdio>
 #include <ctime>
@@ -72,7 +72,7 @@ absl::Status CreateRun(RunStore& store, const std::string& state, const LongRun&
 
 // Makes a run where there is none. Returns whether it has no rounds yet.
 absl::StatusOr<bool> PrepareRun(const std::string& state, const std::string& directory, const LongRun& run) {
-  std::filesystem::create_directories(directory);
+  TERSE_RETURN_IF_ERROR(PosixFiles().MakeDirectory(directory));
   TERSE_ASSIGN_OR_RETURN(const std::unique_ptr<RunStore> store, RunStore::Open(directory));
   TERSE_ASSIGN_OR_RETURN(const absl::optional<RunRecord> existing, store->Run());
   if (!existing.has_value()) {
@@ -116,11 +116,10 @@ int main(int argc, char** argv) {
   terse::LongRun run;
   const bool understood =
       argc == 2 || (argc == 4 && absl::SimpleAtoi(argv[2], &run.rounds) && absl::SimpleAtoi(argv[3], &run.clients));
-  if (!understood) {
+  if (!understood || run.rounds < 1 || run.clients < 1) {
     std::fprintf(stderr,
                  "usage: %s STATE [ROUNDS CLIENTS]\nSTATE: a new directory for terse-coordinator --state, with the run "
-                 "'long'; one "
-                 "that has rounds is only measured\n",
+                 "'long'; one that has rounds is only measured\nROUNDS, CLIENTS: at least 1\n",
                  argv[0]);
     return 2;
   }

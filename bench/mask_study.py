@@ -337,6 +337,8 @@ def choose(client, i, count, idea, step):
         return max(one_sign(scores, residual, count), both_signs(residual, count), key=lambda sent: energy(residual, *sent))
     if idea == "sign" and step is not None:
         positions, signs = one_sign(scores, residual, count)
+        if len(positions) == 0:
+            return positions, signs
         predicted = torch.where(step[i] != 0, step[i].sign(), signs[0])
         positions = (scores * predicted).topk(len(positions))[1]
         positions = positions[scores[positions] * predicted[positions] > 0]

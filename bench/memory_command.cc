@@ -1,6 +1,5 @@
 #include "bench/memory_command.h"
 
-#include <malloc.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -8,7 +7,6 @@
 #include <algorithm>
 #include <cstdio>
 #include <filesystem>
-#include <fstream>
 #include <functional>
 #include <memory>
 #include <string>
@@ -17,9 +15,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/types/span.h"
 #include "bench/scripted_coordinator.h"
 #include "client/session.h"
 #include "core/file_system.h"
+#include "core/median.h"
 #include "core/random.h"
 #include "core/status.h"
 #include "learning/batches.h"
@@ -28,6 +28,7 @@
 #include "learning/models/model_table.h"
 #include "learning/runtime.h"
 #include "learning/script_model.h"
+#include "simulation/process_facts.h"
 #include "storage/client_state.h"
 #include "storage/run_store.h"
 
@@ -87,19 +88,10 @@ absl::StatusOr<std::shared_ptr<const Dataset>> Noise(const RunConfig& run) {
   return dataset;
 }
 
-// Largest resident size of this process so far, or since ForgetPeak.
-int64_t PeakBytes() {
-  std::ifstream status("/proc/self/status");
-  for (std::string line; std::getline(status, line);) {
-    long long kib = 0;
-    if (std::sscanf(line.c_str(), "VmHWM: %lld kB", &kib) == 1) return kib * 1024;
-  }
-  return 0;
-}
-
-void ForgetPeak() {
-  malloc_trim(0);
-  std::ofstream("/proc/self/clear_refs") << "5";
+// Largest resident size of this process so far, or since ForgetPeakMemory.
+absl::StatusOr<int64_t> PeakBytes() {
+  TERSE_ASSIGN_OR_RETURN(const ProcessMemory memory, ReadProcessMemory("self"));
+  return memory.peak_kib * 1024;
 }
 
 // Runs `body` in a process of its own, set up as a client's, and returns its result.
@@ -126,13 +118,12 @@ absl::StatusOr<int64_t> InProcess(const std::function<absl::StatusOr<int64_t>()>
 }
 
 // Returns the median of the results of `body` in kTrials processes.
-absl::StatusOr<int64_t> MedianOf(const std::function<absl::StatusOr<int64_t>()>& body) {
+absl::StatusOr<int64_t> MedianOfTrials(const std::function<absl::StatusOr<int64_t>()>& body) {
   std::vector<int64_t> results(kTrials);
   for (int64_t& result : results) {
     TERSE_ASSIGN_OR_RETURN(result, InProcess(body));
   }
-  std::nth_element(results.begin(), results.begin() + kTrials / 2, results.end());
-  return results[kTrials / 2];
+  return MedianOf(absl::MakeSpan(results));
 }
 
 // The peak of forward and backward passes of one batch: weights, gradient, activations, LibTorch itself.
@@ -153,7 +144,7 @@ absl::StatusOr<int64_t> MeasureBatch(const RunConfig& run, int64_t steps) {
     for (size_t i = 0; i < all.size(); ++i) all[i] = static_cast<uint32_t>(i);
     TERSE_ASSIGN_OR_RETURN(batches, MakeExampleBatches(dataset, all, run.data, run.train.batch_size, 1, 0, c10::kCPU));
   }
-  ForgetPeak();
+  TERSE_RETURN_IF_ERROR(ForgetPeakMemory());
   ScriptModel::State state = model->InitialState(run.train.batch_size);
   // This takes as many steps as the client does, because the allocator's own losses grow with the first of them.
   for (int64_t step = 0; step < steps; ++step) model->LossAndGradient(batches->Next(), *loss, &state);
@@ -201,8 +192,8 @@ absl::StatusOr<int> Measure(const RunConfig& run, const MemoryOptions& options, 
   TERSE_ASSIGN_OR_RETURN(const Layout layout, ModelLayout(run.model));
   TERSE_RETURN_IF_ERROR(InProcess([&] { return WriteCheckpoint(run, directory); }).status());
   const int64_t steps = options.rounds * run.train.local_steps;
-  TERSE_ASSIGN_OR_RETURN(const int64_t batch, MedianOf([&] { return MeasureBatch(run, steps); }));
-  TERSE_ASSIGN_OR_RETURN(const int64_t peak, MedianOf([&] { return MeasureClient(run, options, directory); }));
+  TERSE_ASSIGN_OR_RETURN(const int64_t batch, MedianOfTrials([&] { return MeasureBatch(run, steps); }));
+  TERSE_ASSIGN_OR_RETURN(const int64_t peak, MedianOfTrials([&] { return MeasureClient(run, options, directory); }));
   const double mib = 1 << 20, model = 4.0 * static_cast<double>(layout.size());
   const double working = static_cast<double>(batch) - 2 * model;
   const double factor = (static_cast<double>(peak) - working) / model;

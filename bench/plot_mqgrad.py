@@ -44,6 +44,8 @@ def read(folder, compute):
     curves = {}
     for path in sorted(folder.glob("cifar-*/rounds.csv")):
         method = re.match(r"cifar-(\w+?)-", path.parent.name)[1]
+        if method in curves:
+            raise SystemExit(f"{folder} has several runs of cifar-{method} (seeds, lengths or data); leave one of each")
         with open(path, newline="") as file:
             rounds = [row for row in csv.DictReader(file) if row["state"] == "committed"]
         fixed = re.fullmatch(r"fix(\d)", method)

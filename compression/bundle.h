@@ -32,7 +32,7 @@ absl::StatusOr<std::string> BuildBundle(absl::Span<const BundledUpdate> updates)
 bool IsBundle(absl::string_view message);
 
 // Returns the updates of a bundle, whose messages point into it and are not decoded. INVALID_ARGUMENT with the place
-// for bytes that BuildBundle does not make.
+// for bytes that BuildBundle does not make; that there are at most kMostBundleBytes is for the caller to see to.
 absl::StatusOr<std::vector<BundledUpdate>> ParseBundle(absl::string_view bundle);
 
 // Returns the clients that all of them stand for. They add up without an overflow.

@@ -31,9 +31,6 @@ class CounterRandom {
   std::array<uint32_t, 4> counter_;
 };
 
-// A draw as a number in [0, 1) with 24 bits: exact in float32.
-inline float UniformFloat(uint32_t word) { return static_cast<float>(word >> 8) * 0x1.0p-24f; }
-
 // A draw as a number in [0, 1) with 32 bits.
 inline double UniformDouble(uint32_t word) { return static_cast<double>(word) * 0x1.0p-32; }
 

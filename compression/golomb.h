@@ -19,8 +19,8 @@ namespace terse {
 // the result is below 2^31. Examples: (1, 100) gives 69, (1, 2) gives 1.
 int64_t GolombParameter(int64_t count, int64_t size);
 
-// The coder "golomb". Contract: PositionCoder's. M comes from count and size, so there is no header. At most 2^31 zeros
-// are read for a gap, whatever the stream says.
+// The coder "golomb". Contract: PositionCoder's. M comes from count and size, so there is no header. The zeros of a gap
+// are read to the next one, or to the stream's end, and are too many from 2^31 on.
 const PositionCoder& GolombCoder();
 
 }  // namespace terse

@@ -255,6 +255,7 @@ class RleMcgqCodec::Reader : public TensorReader {
     run->positions = from;
     run->begin = 0;
     run->values = values_ + used_;
+    run->common = false;
     used_ += run->count;
     return absl::OkStatus();
   }

@@ -141,6 +141,7 @@ class QuantizedCodec::Reader : public TensorReader {
     run->positions = nullptr;
     run->begin = at_.begin + at_.used;
     run->values = at_.values + at_.used;
+    run->common = false;
     at_.used += run->count;
     return absl::OkStatus();
   }

@@ -166,6 +166,7 @@ class RandomSparseCodec::Reader : public TensorReader {
     run->positions = positions_->data() + used_;
     run->begin = 0;
     run->values = values_;
+    run->common = false;
     used_ += run->count;
     return absl::OkStatus();
   }

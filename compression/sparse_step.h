@@ -25,8 +25,8 @@ inline constexpr int64_t kSparseStepBlock = int64_t{1} << 16;
 bool AppendSparseStep(absl::Span<const float> step, int64_t most_bytes, std::string* out);
 
 // Reads it back: `step` has layout.size() elements and is overwritten, bit for bit as it was given. INVALID_ARGUMENT
-// with the reason for bytes that AppendSparseStep could not have made, with one exception: it is not checked that the
-// prefix code is the shortest. `step` is unspecified then. Memory: at most 2 MiB.
+// with the reason for bytes that make no step; FORMAT.md, "0x89", says what is checked. `step` is unspecified then.
+// Memory: at most 2 MiB.
 absl::Status ReadSparseStep(const Layout& layout, absl::string_view body, absl::Span<float> step);
 
 }  // namespace terse

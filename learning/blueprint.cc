@@ -50,13 +50,21 @@ torch::jit::Module FromBytes(absl::string_view bytes) {
 
 class ModuleBlueprint : public Blueprint {
  public:
-  ModuleBlueprint(std::string bytes, Layout layout, std::vector<float> start)
-      : Blueprint(std::move(layout)), bytes_(std::move(bytes)), start_(std::move(start)) {}
+  ModuleBlueprint(std::string bytes, Layout layout, std::vector<float> start, bool carries_state)
+      : Blueprint(std::move(layout)),
+        bytes_(std::move(bytes)),
+        start_(std::move(start)),
+        carries_state_(carries_state) {}
 
   std::vector<float> StartWeights(uint64_t) const override { return start_; }
   int64_t outputs() const override { return 0; }
   bool draws() const override { return true; }  // nobody has looked
-  absl::Status CheckFit(const Dataset&) const override { return absl::OkStatus(); }
+  absl::Status CheckFit(const Dataset& dataset) const override {
+    if (!carries_state_ || dataset.task == Task::kText) return absl::OkStatus();
+    return absl::InvalidArgumentError(
+        absl::StrCat("the model carries a state from batch to batch, as is for texts, and ", dataset.description,
+                     " has examples that do not follow each other; export it with `forward(self, x)`, or use a text"));
+  }
   std::unique_ptr<ScriptModel> Make(c10::Device device) const override {
     return std::make_unique<ScriptModel>(FromBytes(bytes_), layout(), device);
   }
@@ -64,6 +72,7 @@ class ModuleBlueprint : public Blueprint {
  private:
   const std::string bytes_;
   const std::vector<float> start_;
+  const bool carries_state_;
 };
 
 absl::StatusOr<torch::jit::Module> LoadModule(absl::string_view bytes) {
@@ -96,7 +105,8 @@ absl::StatusOr<std::shared_ptr<const Blueprint>> FromModule(const ModelSpec& spe
     ScriptModel model(module, layout, c10::kCPU);
     const float* values = model.weights().data_ptr<float>();
     std::vector<float> start(values, values + layout.size());
-    return std::make_shared<const ModuleBlueprint>(std::string(bytes), std::move(layout), std::move(start));
+    return std::make_shared<const ModuleBlueprint>(std::string(bytes), std::move(layout), std::move(start),
+                                                   model.carries_state());
   });
 }
 

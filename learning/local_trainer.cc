@@ -92,8 +92,10 @@ class TorchLocalTrainer : public LocalTrainer {
   absl::StatusOr<TrainResult> Gradient(const GradientPlan& plan, const std::function<bool()>& keep_going,
                                        absl::Span<float> gradient) override {
     TERSE_RETURN_IF_ERROR(CheckArguments(plan.weights.size(), gradient.size(), 1));
-    if (parts_.gradients == nullptr || (!plan.snapshot.empty() && plan.snapshot.size() != gradient.size())) {
-      return absl::InvalidArgumentError("gradients are for runs with epochs, and want a snapshot of the same model");
+    if (parts_.gradients == nullptr) return LocalTrainer::Gradient(plan, keep_going, gradient);
+    if (!plan.snapshot.empty() && plan.snapshot.size() != gradient.size()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat("the snapshot has ", plan.snapshot.size(), " weights, and the gradient ", gradient.size()));
     }
     const BatchStream::Position before = parts_.batches->position();
     absl::StatusOr<TrainResult> result =
@@ -121,8 +123,10 @@ class TorchLocalTrainer : public LocalTrainer {
                                               " samples have no position ", decoded.position.offset));
     }
     const absl::Status status = CatchTorch("restoring the training state", [&] {
+      std::vector<at::Tensor> extras = ReadExtras(decoded.extras);  // it may fail, so nothing has changed yet
       TERSE_RETURN_IF_ERROR(parts_.optimizer->Import(std::move(decoded.optimizer)));
-      return ImportExtras(decoded.extras);
+      AdoptExtras(std::move(extras));
+      return absl::OkStatus();
     });
     if (!status.ok()) parts_.batches->Seek(before);
     return status;
@@ -246,17 +250,20 @@ class TorchLocalTrainer : public LocalTrainer {
     }
     return extras;
   }
-  absl::Status ImportExtras(std::vector<std::string>& extras) {
+  // `extras` are as Extras made them.
+  std::vector<at::Tensor> ReadExtras(std::vector<std::string>& extras) const {
     std::vector<at::Tensor> tensors = ExtraTensors();
     for (size_t i = 0; i < tensors.size(); ++i) {
       const at::Tensor host = at::from_blob(extras[i].data(), tensors[i].sizes(), tensors[i].scalar_type());
       tensors[i] = host.to(tensors[i].device(), /*non_blocking=*/false, /*copy=*/true);
     }
+    return tensors;
+  }
+  void AdoptExtras(std::vector<at::Tensor> tensors) {
     const size_t buffers = tensors.size() - state_.size();
     state_.assign(tensors.begin() + buffers, tensors.end());
     tensors.resize(buffers);
     SetLocalBuffers(tensors);
-    return absl::OkStatus();
   }
 
   const TrainSpec config_;

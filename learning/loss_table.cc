@@ -64,12 +64,6 @@ bool Fits(const Loss& loss, Task task, int64_t classes, int64_t outputs) {
 
 }  // namespace
 
-std::vector<std::string> LossNames() {
-  std::vector<std::string> names;
-  for (const Loss& loss : kLosses) names.push_back(loss.name);
-  return names;
-}
-
 absl::StatusOr<const Loss*> FindLoss(absl::string_view name, Task task, int64_t classes, int64_t outputs) {
   std::vector<std::string> fitting;
   for (const Loss& loss : kLosses) {

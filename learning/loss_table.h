@@ -5,8 +5,6 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <string>
-#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -38,7 +36,7 @@ struct Loss {
   at::Tensor (*right)(const at::Tensor& output, const at::Tensor& target);
 };
 
-// Names of all losses, in the order of the table:
+// The losses, in the order of the table:
 //   cross_entropy           of logits, mean over the batch
 //   nll                     of log-probabilities, mean over the batch
 //   bce_with_logits         binary cross-entropy of logits, targets 0 and 1 of the same shape, mean
@@ -46,11 +44,10 @@ struct Loss {
 //   lm_cross_entropy        of the next symbol, mean over batch and time
 //   sequence_cross_entropy  of the next symbol, summed over time, mean over the batch: what TensorFlow's Penn Treebank
 //                           tutorial minimises
-std::vector<std::string> LossNames();
-
-// The row of that name, or for "auto" the first that fits a model with `outputs` (0: not known). INVALID_ARGUMENT for
-// an unknown name, or one that does not fit: two classes told apart by one output take bce_with_logits, others none of
-// the values' losses. Rows live for the whole program.
+//
+// Returns the row of that name, or for "auto" the first that fits a model with `outputs` (0: not known).
+// INVALID_ARGUMENT for an unknown name, or one that does not fit: two classes told apart by one output take
+// bce_with_logits, others none of the values' losses. Rows live for the whole program.
 absl::StatusOr<const Loss*> FindLoss(absl::string_view name, Task task, int64_t classes, int64_t outputs);
 
 // Targets as the loss takes them.

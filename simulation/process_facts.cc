@@ -1,5 +1,7 @@
 #include "simulation/process_facts.h"
 
+#include <malloc.h>
+
 #include <cstdio>
 #include <ctime>
 #include <fstream>
@@ -18,6 +20,15 @@ absl::StatusOr<ProcessMemory> ReadProcessMemory(const std::string& process) {
   }
   if (memory.peak_kib > 0) return memory;
   return absl::UnavailableError(absl::StrCat("process ", process, " has no memory in /proc: it has ended"));
+}
+
+absl::Status ForgetPeakMemory() {
+  malloc_trim(0);
+  std::ofstream file("/proc/self/clear_refs");
+  file << "5";
+  if (file.flush()) return absl::OkStatus();
+  return absl::UnavailableError(
+      "the kernel does not let this process count its peak of memory anew (/proc/self/clear_refs)");
 }
 
 absl::StatusOr<absl::Duration> ReadProcessorTime(pid_t process) {

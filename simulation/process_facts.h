@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 
@@ -20,6 +21,10 @@ struct ProcessMemory {
 
 // `process` is a number or "self". UNAVAILABLE when there is no such process.
 absl::StatusOr<ProcessMemory> ReadProcessMemory(const std::string& process);
+
+// Counts this process's peak anew, once the allocator has given back what it can. UNAVAILABLE when the kernel does not
+// let it.
+absl::Status ForgetPeakMemory();
 
 // Processor time of all of its threads, those that have ended too, to the nanosecond: /proc/PID/stat counts in 10 ms.
 // UNAVAILABLE likewise.

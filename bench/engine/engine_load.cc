@@ -1,10 +1,7 @@
 #include "bench/engine/engine_load.h"
 
-#include <malloc.h>
-
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <iterator>
 #include <memory>
 #include <utility>
@@ -102,8 +99,7 @@ absl::StatusOr<EngineFigures> Load::Run() {
   figures_.parameters = layout_.size();
   figures_.rounds.resize(options_.rounds);
   TERSE_RETURN_IF_ERROR(Begin());
-  malloc_trim(0);
-  std::ofstream("/proc/self/clear_refs") << "5";  // the peak is counted from here on
+  TERSE_RETURN_IF_ERROR(ForgetPeakMemory());
   TERSE_ASSIGN_OR_RETURN(const ProcessMemory before, ReadProcessMemory("self"));
   figures_.base_kib = before.resident_kib;
   TERSE_RETURN_IF_ERROR(Play());

@@ -28,6 +28,7 @@ void Add(const nlohmann::json& counts, LoadCounts* sum) {
   sum->not_applied += counts.at("not_applied").get<int64_t>();
   sum->resets += counts.at("resets").get<int64_t>();
   sum->connections += counts.at("connections").get<int64_t>();
+  sum->refusals += counts.at("refusals").get<int64_t>();
   sum->downloads += counts.at("downloads").get<int64_t>();
   sum->models_checked += counts.at("models_checked").get<int64_t>();
   sum->memory_kib += counts.at("memory_kib").get<int64_t>();

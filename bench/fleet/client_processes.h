@@ -18,7 +18,7 @@ namespace terse {
 // The sums of what the processes counted (load_process.h).
 struct LoadCounts {
   int64_t applied = 0, not_applied = 0, resets = 0;
-  int64_t connections = 0, downloads = 0, models_checked = 0;
+  int64_t connections = 0, refusals = 0, downloads = 0, models_checked = 0;
   int64_t memory_kib = 0;
 };
 

@@ -39,6 +39,7 @@ nlohmann::ordered_json LoadItself(const LoadFigures& figures) {
           {"updates_not_applied", figures.updates_not_applied},
           {"resets", figures.resets},
           {"connections", figures.connections},
+          {"refusals", figures.refusals},
           {"downloads", figures.downloads},
           {"models_checked", figures.models_checked},
           {"client_kib", figures.client_kib},
@@ -121,7 +122,8 @@ void AddRowsOfLoad(const LoadFigures& figures, Rows* rows) {
   rows->push_back({"updates", absl::StrFormat("%d applied, %d not applied with the end's round, %d resets",
                                               figures.updates_applied, figures.updates_not_applied, figures.resets)});
   rows->push_back(
-      {"connections, downloads of the model", absl::StrFormat("%d, %d", figures.connections, figures.downloads)});
+      {"connections, downloads of the model",
+       absl::StrFormat("%d (%d refused for a while), %d", figures.connections, figures.refusals, figures.downloads)});
   rows->push_back({"models compared with the coordinator's", absl::StrFormat("%d, all equal", figures.models_checked)});
   rows->push_back({"memory of a client with its connection", absl::StrFormat("%.1f KiB", figures.client_kib)});
 }

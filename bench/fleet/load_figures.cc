@@ -112,6 +112,7 @@ void ReadCounts(const LoadCounts& counts, int64_t clients, LoadFigures* figures)
   figures->updates_not_applied = counts.not_applied;
   figures->resets = counts.resets;
   figures->connections = counts.connections;
+  figures->refusals = counts.refusals;
   figures->downloads = counts.downloads;
   figures->models_checked = counts.models_checked;
   figures->client_kib = static_cast<double>(counts.memory_kib) / static_cast<double>(clients);

@@ -48,6 +48,7 @@ struct LoadFigures {
   // The clients count these from the first connection to the last.
   int64_t updates_applied = 0, updates_not_applied = 0, resets = 0;
   int64_t connections = 0, downloads = 0;
+  int64_t refusals = 0;        // of check-ins, which came back as they were told
   int64_t models_checked = 0;  // versions that a process made itself and whose hash was the coordinator's
   double client_kib = 0;       // by which a process grew at most, per client: connection and all
 };

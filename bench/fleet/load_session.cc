@@ -19,6 +19,8 @@ absl::StatusOr<std::unique_ptr<LoadSession>> LoadSession::Start(const Peer& peer
   auto session = absl::WrapUnique(
       new LoadSession(grpc::CreateCustomChannel(peer.address, credentials, arguments), protocol, std::move(on_news)));
   session->stub_->async()->Session(&session->context_, session.get());
+  // Until the stream has been read to its end, Download may write from another thread than gRPC's.
+  session->AddHold();
   session->StartRead(&session->incoming_);
   {
     absl::MutexLock lock(&session->mutex_);
@@ -39,15 +41,26 @@ absl::Status LoadSession::end() const {
 }
 
 void LoadSession::OnReadDone(bool ok) {
-  if (!ok) return;  // OnDone has the reason
+  if (!ok) return EndReading(absl::OkStatus());  // OnDone has the reason
+  absl::Status answered;
   {
     absl::MutexLock lock(&mutex_);
-    if (const absl::Status answered = Answer(); !answered.ok()) return Fail(answered);
+    answered = Answer();
     // Protobuf would keep the memory of the largest message of each client.
     v1::ServerMessages fresh;
     incoming_.Swap(&fresh);
   }
+  if (!answered.ok()) return EndReading(answered);
   StartRead(&incoming_);
+}
+
+void LoadSession::EndReading(const absl::Status& why) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!why.ok()) Fail(why);
+    read_to_end_ = true;
+  }
+  RemoveHold();
 }
 
 absl::Status LoadSession::Answer() {
@@ -63,6 +76,7 @@ absl::Status LoadSession::Answer() {
 }
 
 void LoadSession::Say(std::vector<v1::ClientMessage> messages) {
+  if (read_to_end_) return;
   const bool writing = !outbox_.empty();
   for (v1::ClientMessage& message : messages) outbox_.push_back(std::move(message));
   if (!writing) WriteNext();
@@ -111,6 +125,7 @@ void LoadSession::Download() {
   }
   const absl::StatusOr<std::string> bytes = Fetch(lineage, version);
   absl::MutexLock lock(&mutex_);
+  if (over_) return;
   if (absl::IsNotFound(bytes.status())) return Say(protocol_->AskAgain());
   if (!bytes.ok()) return Fail(bytes.status());
   absl::StatusOr<std::vector<v1::ClientMessage>> say = protocol_->OnCheckpoint(*bytes);

@@ -60,6 +60,8 @@ class LoadSession : public grpc::ClientBidiReactor<v1::ClientMessage, v1::Server
   absl::Status Answer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Say(std::vector<v1::ClientMessage> messages) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void WriteNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The last reaction to what arrives, because of `why` where that is an error. From now on nothing is said.
+  void EndReading(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
   // Ends the stream because of `why`, unless it ends already.
   void Fail(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::StatusOr<std::string> Fetch(const Id128& lineage, int64_t version) const;
@@ -72,6 +74,7 @@ class LoadSession : public grpc::ClientBidiReactor<v1::ClientMessage, v1::Server
   LoadProtocol* const protocol_ ABSL_PT_GUARDED_BY(mutex_);
   std::list<v1::ClientMessage> outbox_ ABSL_GUARDED_BY(mutex_);  // the first is being written
   bool over_ ABSL_GUARDED_BY(mutex_) = false;                    // the run is finished
+  bool read_to_end_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status end_ ABSL_GUARDED_BY(mutex_);
 };
 

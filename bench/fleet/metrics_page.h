@@ -10,7 +10,8 @@
 
 namespace terse {
 
-// Fetches PATH of "http://HOST:PORT/" in cleartext. UNAVAILABLE when nobody answers, or not with 200.
+// Fetches PATH of "http://127.0.0.1:PORT/" in cleartext: a host in its place is not looked up. UNAVAILABLE when nobody
+// answers, or not with 200.
 absl::StatusOr<std::string> FetchPage(const std::string& url, absl::string_view path);
 
 // The median of a histogram in Prometheus' text format, by straight lines within its buckets; that of all series of the

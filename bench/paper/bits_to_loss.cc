@@ -38,14 +38,18 @@ nlohmann::ordered_json BitsToLoss(const std::vector<v1::Round>& rounds, double t
       {"bits", nullptr}, {"target_rounds", nullptr}, {"snapshot_bits", nullptr}, {"least_loss", nullptr}};
   const std::vector<Snapshot> snapshots = SnapshotsOf(rounds, epoch_length);
   if (snapshots.empty()) return found;
-  const auto less = [](const Snapshot& a, const Snapshot& b) { return a.loss < b.loss; };
-  found["least_loss"] = std::min_element(snapshots.begin(), snapshots.end(), less)->loss;
+  double least = std::numeric_limits<double>::infinity();
+  for (const Snapshot& snapshot : snapshots) {
+    if (snapshot.loss < least) least = snapshot.loss;  // false for NaN
+  }
+  if (std::isfinite(least)) found["least_loss"] = least;
   const auto below = std::find_if(snapshots.begin(), snapshots.end(),
                                   [target](const Snapshot& snapshot) { return snapshot.loss < target; });
   if (below == snapshots.end()) return found;
   const Snapshot& before = below == snapshots.begin() ? *below : *(below - 1);
   const double fall = before.loss - below->loss;
-  const double share = fall > 0 ? (before.loss - target) / fall : 0;
+  // Without a finite loss before, nothing is known of the way, and all of it counts.
+  const double share = !std::isfinite(fall) ? 1 : fall > 0 ? (before.loss - target) / fall : 0;
   found["bits"] = Between(before.bits, below->bits, share);
   found["target_rounds"] = Between(before.rounds, below->rounds, share);
   found["snapshot_bits"] = below->bits;

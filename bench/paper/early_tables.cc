@@ -29,6 +29,14 @@ PaperMethod Sbc(const std::string& name, const std::string& title, int64_t steps
   return method;
 }
 
+// The first round sends a quarter of all elements, so that the residual of all later ones is of what has changed since.
+PaperMethod FirstRoundOfAQuarter() {
+  PaperMethod method =
+      Sbc("first", "SBC, p = 0.25, then 0.01, imputed mean", kFewSteps, "0.01", kWhole, "imputed_mean");
+  method.control = "name = 'schedule'\nby = 'round'\nat = [1]\ndensity = [0.25, 0.01]\n";
+  return method;
+}
+
 std::vector<PaperMethod> EarlyMethods() {
   return {
       Dense(kFewSteps),
@@ -41,6 +49,7 @@ std::vector<PaperMethod> EarlyMethods() {
       Sbc("imputed38", "SBC, p = 0.038, imputed mean", kFewSteps, "0.038", kWhole, "imputed_mean"),
       Sbc("adaptive", "SBC, p = 0.01, imputed mean, adaptive decay", kFewSteps, "0.01", kAdaptive, "imputed_mean"),
       Sbc("adaptive2", "SBC, p = 0.02, imputed mean, adaptive decay", kFewSteps, "0.02", kAdaptive, "imputed_mean"),
+      FirstRoundOfAQuarter(),
   };
 }
 

@@ -39,7 +39,8 @@ class Worker {
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_addopen(&actions, 1, log_.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
     posix_spawn_file_actions_adddup2(&actions, 1, 2);
-    if (posix_spawn(&pid_, "/proc/self/exe", &actions, nullptr, raw.data(), environ) != 0) pid_ = 0;
+    spawn_error_ = posix_spawn(&pid_, "/proc/self/exe", &actions, nullptr, raw.data(), environ);
+    if (spawn_error_ != 0) pid_ = 0;
     posix_spawn_file_actions_destroy(&actions);
   }
   ~Worker() {
@@ -50,7 +51,7 @@ class Worker {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  // UNAVAILABLE when it could not start or has failed.
+  // UNAVAILABLE when it has failed; of ErrnoToStatus when it could not start.
   absl::Status Check() {
     if (pid_ == 0) return Failed();
     int status = 0;
@@ -63,10 +64,14 @@ class Worker {
  private:
   absl::Status Failed() const {
     if (finished_) return absl::OkStatus();
+    if (spawn_error_ != 0) {
+      return absl::ErrnoToStatus(spawn_error_, absl::StrCat("starting a process with clients, whose log is ", log_));
+    }
     return absl::UnavailableError(absl::StrCat("a process with clients ended; its last words are in ", log_));
   }
 
   const std::string log_;
+  int spawn_error_ = 0;  // an errno
   pid_t pid_ = 0;
   bool finished_ = false;
 };

@@ -1,12 +1,13 @@
 #include "bench/paper/paper_command.h"
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <iostream>
 #include <limits>
 #include <memory>
 #include <numeric>
-#include <sstream>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -48,33 +49,33 @@ const PaperTable* FindTable(const std::string& name) {
   return nullptr;
 }
 
-// The rows that `only` names by workload, method or both ("lenet5-sbc1"); all when it names none.
+// The rows that `only` names by workload, method or both ("lenet5-sbc1"); all when it is empty. INVALID_ARGUMENT for a
+// name of no row.
 absl::StatusOr<std::vector<PaperRow>> ChooseRows(const PaperTable& table, const PaperOptions& options) {
   std::vector<PaperRow> rows;
   std::vector<std::string> known;
+  std::set<std::string> unknown(options.only.begin(), options.only.end());
   for (const PaperWorkload& workload : table.workloads) {
     known.push_back(workload.name);
     for (size_t i = 0; i < table.methods.size(); ++i) {
       PaperRow row = MakePaperRow(table, workload, i, options.scale);
-      const auto is_named = [&](const std::string& name) {
-        return name == workload.name || name == row.method->name || name == row.key;
-      };
-      const bool chosen = std::any_of(options.only.begin(), options.only.end(), is_named);
-      if (options.only.empty() || chosen) rows.push_back(std::move(row));
+      bool chosen = options.only.empty();
+      for (const std::string& name : options.only) {
+        if (name != workload.name && name != row.method->name && name != row.key) continue;
+        chosen = true;
+        unknown.erase(name);
+      }
+      if (chosen) rows.push_back(std::move(row));
     }
   }
   for (const PaperMethod& method : table.methods) known.push_back(method.name);
-  if (!rows.empty()) return rows;
-  return absl::InvalidArgumentError(absl::StrCat("--only names no row of ", table.name,
+  if (unknown.empty()) return rows;
+  return absl::InvalidArgumentError(absl::StrCat("--only ", *unknown.begin(), " is no row of ", table.name,
                                                  "; it has: ", absl::StrJoin(known, ", "), ", and MODEL-METHOD"));
 }
 
-std::string ReadText(const std::string& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
-}
+// Empty where there is no such file.
+std::string ReadText(const std::string& path) { return PosixFiles().Read(path).value_or(""); }
 
 // The summary of a row that was run before with the same settings.
 absl::optional<nlohmann::ordered_json> KnownSummary(const PaperRow& row, const std::string& directory) {
@@ -85,16 +86,18 @@ absl::optional<nlohmann::ordered_json> KnownSummary(const PaperRow& row, const s
   return summary;
 }
 
-// Mean over the last tenth of the committed rounds; NaN when one of them has none.
-double LastTrainLoss(const std::vector<v1::Round>& rounds) {
+// Mean over the last tenth of the committed rounds; null when one of them has none.
+nlohmann::ordered_json LastTrainLoss(const std::vector<v1::Round>& rounds) {
   std::vector<double> losses;
   for (const v1::Round& round : rounds) {
     if (round.state() != "committed") continue;
     losses.push_back(round.has_train_loss() ? round.train_loss() : std::numeric_limits<double>::quiet_NaN());
   }
   const size_t count = std::max<size_t>(1, losses.size() / 10);
-  if (losses.empty()) return 0;
-  return std::accumulate(losses.end() - static_cast<ptrdiff_t>(count), losses.end(), 0.0) / static_cast<double>(count);
+  if (losses.empty()) return nullptr;
+  const double sum = std::accumulate(losses.end() - static_cast<ptrdiff_t>(count), losses.end(), 0.0);
+  if (!std::isfinite(sum)) return nullptr;
+  return sum / static_cast<double>(count);
 }
 
 // Returns the median over the committed rounds, so that neither evaluations nor the time in which the run stood still
@@ -223,8 +226,11 @@ absl::StatusOr<int> RunPaper(const PaperOptions& options) {
     TERSE_RETURN_IF_ERROR(WriteRunFiles(rows, options.run_files));
     return 0;
   }
-  if (options.data.empty())
-    std::cerr << "terse-bench: without --data these are rendered digits, not the paper's data\n";
+  if (options.data.empty()) {
+    std::cerr << "terse-bench: without --data these are rendered digits, not the paper's data"
+              << (options.results.empty() ? "" : absl::StrCat(", and nothing is appended to ", options.results))
+              << "\n";
+  }
   std::vector<PaperResult> results;
   {
     double work = 0;

@@ -32,6 +32,10 @@ std::string MetricText(const Json& value, bool perplexity) {
   return perplexity ? absl::StrFormat("%.3f", value.get<double>()) : DecimalText(value.get<double>());
 }
 
+std::string TrainLossText(const PaperResult& result) {
+  return MetricText(result.summary.value("train_loss", Json()), /*perplexity=*/false);
+}
+
 std::string RateOf(const Json& value) { return value.is_null() ? "-" : RateText(value.get<double>()); }
 
 std::string FirstLineOf(const char* command) {
@@ -104,7 +108,7 @@ std::string BothDirectionsColumns(const PaperResult& result, const std::vector<P
 
 // The training loss is the mean of the last tenth of the rounds; bytes are those of one client.
 std::string TimeColumns(const PaperResult& result) {
-  return absl::StrFormat("%s | %s | %.1f | %.1f", DecimalText(result.summary.value("train_loss", 0.0)),
+  return absl::StrFormat("%s | %s | %.1f | %.1f", TrainLossText(result),
                          DurationText(result.summary.at("seconds").get<double>()),
                          PerClient(result, "wire_bytes_up") / 1e6, PerClient(result, "wire_bytes_down") / 1e6);
 }
@@ -112,9 +116,8 @@ std::string TimeColumns(const PaperResult& result) {
 // Bytes are those of one client; the elements are those that its messages carry.
 std::string LossAndBytesColumns(const PaperResult& result) {
   const Json bits = result.summary.value("bits_an_element", Json());
-  return absl::StrFormat("%s | %.3f | %.3f | %.3f | %s", DecimalText(result.summary.value("train_loss", 0.0)),
-                         PayloadUpPerClient(result) / 1e6, PerClient(result, "payload_bytes_down") / 1e6,
-                         BothDirections(result) / 1e6,
+  return absl::StrFormat("%s | %.3f | %.3f | %.3f | %s", TrainLossText(result), PayloadUpPerClient(result) / 1e6,
+                         PerClient(result, "payload_bytes_down") / 1e6, BothDirections(result) / 1e6,
                          bits.is_null() ? "-" : absl::StrFormat("%.3f", bits.get<double>()));
 }
 

@@ -257,11 +257,11 @@ def accuracy_of(file, data):
     return accuracy(model, data)
 
 
-def measure(options, rival):
-    """Runs one rival. Returns its row."""
+def measure(options, rival, turn):
+    """Runs one rival in a turn, counted from 1. Returns its row."""
     uplink = None if options.link == "none" else options.link
     with network.Network(options.clients, uplink) as net, tempfile.TemporaryDirectory(prefix="rivals-") as name:
-        folder = pathlib.Path(options.keep or name) / rival
+        folder = pathlib.Path(options.keep or name) / f"{rival}-{turn}"
         folder.mkdir(parents=True)
         recorder = network.Recorder(net)
         recorder.start()
@@ -329,6 +329,8 @@ def parse_arguments():
     parser.add_argument("--keep", type=pathlib.Path, help="new folder for everything that a run leaves, its logs included")
     parser.add_argument("--json", type=pathlib.Path, help="file for the rows")
     options = parser.parse_args()
+    if options.rounds < 2:
+        parser.error("--rounds must be at least 2: seconds and bytes are counted from the end of the first round on")
     options.data = options.data or pathlib.Path(os.environ.get("TERSE_DATA", "TERSE_DATA-is-not-set")) / "mnist"
     for name in ("bin", "data", "terse_path", "keep"):  # the processes have folders of their own
         if getattr(options, name) is not None:
@@ -348,9 +350,9 @@ def main():
     rows = []
     print("| rival | uplink | accuracy | bytes up | bytes down | s a round | least to most | whole run up | down |")
     print("|---|---|---|---|---|---|---|---|---|", flush=True)
-    for _ in range(options.repeat):
+    for turn in range(1, options.repeat + 1):
         for rival in options.only:
-            rows.append(measure(options, rival))
+            rows.append(measure(options, rival, turn))
             print_row(rows[-1])
             if options.json:
                 options.json.write_text(json.dumps(rows, indent=1) + "\n")

@@ -4,7 +4,6 @@
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
 #include <vector>
 
@@ -43,8 +42,8 @@ struct Row {
   std::vector<RobustCell> cells;
 };
 
-std::vector<Row> MakeRows(const RobustOptions& options) {
-  const int64_t clients = options.settings.clients;
+absl::StatusOr<std::vector<Row>> MakeRows(const RobustOptions& options) {
+  TERSE_ASSIGN_OR_RETURN(const std::vector<int64_t> counts, HostileCounts(options.settings.clients, options.percent));
   std::vector<Row> rows;
   for (const Defence& defence : Defences()) {
     if (!options.only.empty() && !absl::c_linear_search(options.only, defence.name)) continue;
@@ -52,25 +51,17 @@ std::vector<Row> MakeRows(const RobustOptions& options) {
     for (const Attack& attack : Attacks()) {
       const bool wanted = options.attacks.empty() || absl::c_linear_search(options.attacks, attack.name);
       if (!wanted && attack.name != "none") continue;
-      for (int64_t percent : options.percent) {
-        const int64_t hostile = clients * percent / 100;
-        const bool none = attack.name == "none";
-        // Where nobody is hostile, the rules are told what they are told with the second share.
-        const int64_t assumed = none ? clients * options.percent[options.percent.size() / 2] / 100 : hostile;
-        row.cells.push_back(MakeRobustCell(defence, attack, none ? 0 : hostile, assumed, options.settings));
-        if (none) break;
+      if (attack.name == "none") {
+        row.cells.push_back(MakeRobustCell(defence, attack, 0, counts[counts.size() / 2], options.settings));
+        continue;
+      }
+      for (const int64_t hostile : counts) {
+        row.cells.push_back(MakeRobustCell(defence, attack, hostile, hostile, options.settings));
       }
     }
     rows.push_back(std::move(row));
   }
   return rows;
-}
-
-std::string ReadText(const std::string& path) {
-  std::ifstream file(path);
-  std::ostringstream text;
-  text << file.rdbuf();
-  return text.str();
 }
 
 // Trains to the end, or to the round whose training or aggregation fails. The cell's "note" says what the run file may
@@ -109,9 +100,9 @@ absl::StatusOr<Json> RunCell(const RobustOptions& options, const RobustCell& cel
 
 // The cell's result, from an earlier run of the command where that had the same settings.
 absl::StatusOr<Json> FindOrRun(const RobustOptions& options, const RobustCell& cell, ProgressLine* progress) {
-  const std::string path = absl::StrCat(options.out, "/", cell.key, ".json");
+  const std::string path = absl::StrCat(options.out, "/", cell.key, options.data.empty() ? "-rendered" : "", ".json");
   progress->Begin(cell.key);
-  const Json known = Json::parse(ReadText(path), nullptr, /*allow_exceptions=*/false);
+  const Json known = Json::parse(PosixFiles().Read(path).value_or(""), nullptr, /*allow_exceptions=*/false);
   if (!known.is_discarded() && known.value("run", "") == cell.run) {
     progress->Skip(static_cast<double>(options.settings.rounds));
     return known;
@@ -147,10 +138,14 @@ std::string Markdown(const RobustOptions& options, const std::vector<Row>& rows,
 }
 
 absl::StatusOr<int> RunRobust(const RobustOptions& options) {
+  if (options.data.empty() && !options.results.empty()) {
+    return absl::InvalidArgumentError(
+        "--results is for figures of MNIST, and without --data these are of rendered digits; give --data DIR");
+  }
   ConfigureThreads(1);
   ConfigureMalloc();
   TERSE_RETURN_IF_ERROR(PosixFiles().MakeDirectory(options.out));
-  const std::vector<Row> rows = MakeRows(options);
+  TERSE_ASSIGN_OR_RETURN(const std::vector<Row> rows, MakeRows(options));
   std::vector<std::vector<Json>> results;
   {
     ProgressLine progress(static_cast<double>(rows.size() * rows[0].cells.size()) *

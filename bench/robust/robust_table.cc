@@ -1,5 +1,7 @@
 #include "bench/robust/robust_table.h"
 
+#include <map>
+
 #include "absl/strings/str_cat.h"
 
 namespace terse {
@@ -39,6 +41,21 @@ const std::vector<Defence>& Defences() {
       {"mean, cosine 0", Rule("mean"), alone + "cosine = 0.0\n"},
   };
   return defences;
+}
+
+absl::StatusOr<std::vector<int64_t>> HostileCounts(int64_t clients, const std::vector<int64_t>& percent) {
+  std::vector<int64_t> counts;
+  std::map<int64_t, int64_t> percent_of;
+  for (const int64_t share : percent) {
+    counts.push_back(clients * share / 100);
+    const std::string place = absl::StrCat("--percent ", share, " of ", clients, " clients is ");
+    if (counts.back() == 0) return absl::InvalidArgumentError(absl::StrCat(place, "nobody; take more clients"));
+    if (const auto [known, is_new] = percent_of.emplace(counts.back(), share); !is_new) {
+      return absl::InvalidArgumentError(absl::StrCat(place, counts.back(), ", as is --percent ", known->second,
+                                                     "; take more clients, or fewer percentages"));
+    }
+  }
+  return counts;
 }
 
 RobustCell MakeRobustCell(const Defence& defence, const Attack& attack, int64_t hostile, int64_t assumed,

@@ -6,12 +6,13 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "bench/robust/attack.h"
 
 namespace terse {
 
-// A defence of the run. A rule is told the true number of hostile clients, or the largest of the table where there are
-// none.
+// A defence of the run. A rule is told the true number of hostile clients, or the middle one of the table where there
+// are none.
 struct Defence {
   std::string name;         // "median-skip"
   std::string aggregation;  // keys of [aggregation] beside byzantine and trim
@@ -35,6 +36,10 @@ struct RobustCell {
   std::string key;      // "krum-sign_flip-4"
   std::string run;      // a run file (TOML)
 };
+
+// Returns how many of the clients are hostile for each of the percentages, rounded down. INVALID_ARGUMENT where that is
+// nobody, or as many as for another one, because the table would show the same column twice.
+absl::StatusOr<std::vector<int64_t>> HostileCounts(int64_t clients, const std::vector<int64_t>& percent);
 
 // The model on MNIST, iid, 10 local steps a round. `assumed` is what the rule is told of hostile clients.
 RobustCell MakeRobustCell(const Defence& defence, const Attack& attack, int64_t hostile, int64_t assumed,

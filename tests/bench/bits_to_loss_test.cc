@@ -1,5 +1,7 @@
 #include "bench/paper/bits_to_loss.h"
 
+#include <limits>
+
 #include "gtest/gtest.h"
 
 namespace terse {
@@ -53,6 +55,17 @@ TEST(BitsToLoss, SaysHowNearItCame) {
   EXPECT_TRUE(found["snapshot_bits"].is_null());
   EXPECT_EQ(found["least_loss"], 1.0);
   EXPECT_TRUE(BitsToLoss({}, 0.5, 9)["least_loss"].is_null());
+}
+
+// A snapshot whose clients had no loss is neither the least nor a place to measure from.
+TEST(BitsToLoss, SnapshotsWithoutALossAreLeftOut) {
+  const double none = std::numeric_limits<double>::quiet_NaN();
+  const auto found = BitsToLoss(Rounds({none, 1, none, 0.2, 0.1}), 0.3, 9);
+  EXPECT_EQ(found["least_loss"], 0.1);
+  EXPECT_EQ(found["snapshot_bits"], 3 * kEpochBits);
+  EXPECT_EQ(found["bits"], 3 * kEpochBits) << "all of the way to it";
+  EXPECT_EQ(found["target_rounds"], 30);
+  EXPECT_TRUE(BitsToLoss(Rounds({none, none}), 0.3, 9)["least_loss"].is_null());
 }
 
 }  // namespace

@@ -39,6 +39,7 @@ class FleetTest(unittest.TestCase):
         self.assertLessEqual(of_load["updates_not_applied"], CLIENTS)
         self.assertEqual(of_load["resets"], 0)
         self.assertEqual(of_load["connections"], CLIENTS)
+        self.assertEqual(of_load["refusals"], 0)
         self.assertEqual(of_load["downloads"], PROCESSES)
         # A perceptron has 100 weights an input, 100 biases and 1,010 numbers behind its hidden layer.
         self.assertEqual(figures["settings"]["parameters"], 39 * 100 + 100 + 1010)

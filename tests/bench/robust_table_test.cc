@@ -20,8 +20,11 @@ std::vector<Vector> Attacked(const std::string& name, std::vector<Vector> deltas
   std::vector<absl::Span<float>> spans;
   for (Vector& delta : deltas) spans.push_back(absl::MakeSpan(delta));
   for (const Attack& attack : Attacks()) {
-    if (attack.name == name) attack.change(spans);
+    if (attack.name != name) continue;
+    attack.change(spans);
+    return deltas;
   }
+  ADD_FAILURE() << "there is no attack " << name;
   return deltas;
 }
 
@@ -75,6 +78,14 @@ TEST(RobustTable, EveryCellIsARunOrSaysWhyNot) {
     const auto file = ParseRunConfig(MakeRobustCell(defence, Attacks()[1], 6, 6, settings).run, "x");
     EXPECT_THAT(std::string(file.status().message()), HasSubstr("needs 27 updates in every round"));
   }
+}
+
+TEST(RobustTable, EveryShareIsAnotherNumberOfHostileClients) {
+  EXPECT_THAT(HostileCounts(20, {10, 20, 30}).value(), ElementsAre(2, 4, 6));
+  EXPECT_THAT(std::string(HostileCounts(5, {10, 20}).status().message()),
+              HasSubstr("--percent 10 of 5 clients is nobody"));
+  EXPECT_THAT(std::string(HostileCounts(5, {20, 30}).status().message()),
+              HasSubstr("--percent 30 of 5 clients is 1, as is --percent 20"));
 }
 
 }  // namespace

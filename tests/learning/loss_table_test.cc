@@ -11,7 +11,6 @@
 namespace terse {
 namespace {
 
-using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 
 const Loss& Named(const std::string& name, Task task, int64_t classes = 0) {
@@ -134,8 +133,6 @@ TEST(LossTableTest, LanguageLossesAreOverSymbolsOrWholeSequences) {
 }
 
 TEST(LossTableTest, NamesAreCheckedAgainstTheTask) {
-  EXPECT_THAT(LossNames(), ElementsAre("cross_entropy", "nll", "mse", "bce_with_logits", "lm_cross_entropy",
-                                       "sequence_cross_entropy"));
   EXPECT_STREQ(Named("auto", Task::kClasses, 10).name, "cross_entropy");
   EXPECT_STREQ(Named("auto", Task::kValues).name, "mse");
   EXPECT_STREQ(Named("auto", Task::kText, 98).name, "lm_cross_entropy");

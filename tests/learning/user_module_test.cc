@@ -228,6 +228,12 @@ def initial_state(self, batch: int) -> List[Tensor]:
   }
   EXPECT_EQ(counts, expected);
   EXPECT_TRUE(MakeEvaluator(config, blueprint, dataset, "cpu").value()->Evaluate(blueprint->StartWeights(1)).ok());
+  for (const absl::Status& status :
+       {MakeLocalTrainer(SgdRun(8, 0.1, 0), {0, 1}, blueprint, ClusterData(), "cpu").status(),
+        MakeEvaluator(SgdRun(8, 0.1, 0), blueprint, ClusterData(), "cpu").status()}) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+    EXPECT_THAT(std::string(status.message()), HasSubstr("carries a state"));
+  }
 }
 
 TEST(UserModuleTest, AForwardThatThrowsLeavesTheTrainerAsItWas) {
