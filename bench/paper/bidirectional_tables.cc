@@ -39,6 +39,7 @@ std::vector<PaperMethod> BidirectionalMethods() {
       Sbc("forward100", "SBC up, updates forwarded, n = 100", 100, "downstream = 'forward'\n"),
       Imputed(Sbc("imputed100", "SBC up, updates forwarded, imputed mean, n = 100", 100, "downstream = 'forward'\n")),
       Sbc("both100", "SBC up, STC down, n = 100", 100, Coded("stc", "0.02")),
+      Imputed(Sbc("both_imputed100", "SBC up, STC down, imputed mean, n = 100", 100, Coded("stc", "0.02"))),
   };
 }
 
