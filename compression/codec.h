@@ -150,8 +150,8 @@ class Codec {
   // has layout().size() elements. On error it may be partly changed, so callers validate first.
   absl::Status AddDecoded(absl::string_view message, float sign, absl::Span<float> accumulator) const;
 
-  // AddDecoded (and its accumulator) of the message that the latest encoding with `scratch` made, from what the scratch
-  // kept of it, to the same bits; buffers may be left out. Returns false, and changes nothing, where it kept nothing.
+  // As AddDecoded, with the message that the latest encoding with `scratch` made, from what the scratch has kept of it,
+  // to the same bits; buffers may be left out. Returns false, and changes nothing, where it has kept nothing.
   virtual bool AddEncoded(const EncodeScratch& /*scratch*/, float /*sign*/, absl::Span<float> /*accumulator*/) const {
     return false;
   }

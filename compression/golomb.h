@@ -19,8 +19,8 @@ namespace terse {
 // the result is below 2^31. Examples: (1, 100) gives 69, (1, 2) gives 1.
 int64_t GolombParameter(int64_t count, int64_t size);
 
-// The coder "golomb". Contract: PositionCoder's. M comes from count and size, so there is no header. The zeros of a gap
-// are read to the next one, or to the stream's end, and are too many from 2^31 on.
+// The coder "golomb". Contract: PositionCoder's. M comes from count and size, so there is no header. A quotient is read
+// to its one-bit, or to the stream's end, and refused when it is above size / M.
 const PositionCoder& GolombCoder();
 
 }  // namespace terse

@@ -62,7 +62,7 @@ class ModuleBlueprint : public Blueprint {
   absl::Status CheckFit(const Dataset& dataset) const override {
     if (!carries_state_ || dataset.task == Task::kText) return absl::OkStatus();
     return absl::InvalidArgumentError(
-        absl::StrCat("the model carries a state from batch to batch, as is for texts, and ", dataset.description,
+        absl::StrCat("the model carries a state from batch to batch, which is for texts, and ", dataset.description,
                      " has examples that do not follow each other; export it with `forward(self, x)`, or use a text"));
   }
   std::unique_ptr<ScriptModel> Make(c10::Device device) const override {

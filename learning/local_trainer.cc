@@ -92,7 +92,9 @@ class TorchLocalTrainer : public LocalTrainer {
   absl::StatusOr<TrainResult> Gradient(const GradientPlan& plan, const std::function<bool()>& keep_going,
                                        absl::Span<float> gradient) override {
     TERSE_RETURN_IF_ERROR(CheckArguments(plan.weights.size(), gradient.size(), 1));
-    if (parts_.gradients == nullptr) return LocalTrainer::Gradient(plan, keep_going, gradient);
+    if (parts_.gradients == nullptr) {
+      return absl::UnimplementedError("gradients are for runs with server.epoch_length above 0");
+    }
     if (!plan.snapshot.empty() && plan.snapshot.size() != gradient.size()) {
       return absl::InvalidArgumentError(
           absl::StrCat("the snapshot has ", plan.snapshot.size(), " weights, and the gradient ", gradient.size()));
@@ -123,7 +125,8 @@ class TorchLocalTrainer : public LocalTrainer {
                                               " samples have no position ", decoded.position.offset));
     }
     const absl::Status status = CatchTorch("restoring the training state", [&] {
-      std::vector<at::Tensor> extras = ReadExtras(decoded.extras);  // it may fail, so nothing has changed yet
+      // This comes first because it may fail: optimizer and buffers are still as they were.
+      std::vector<at::Tensor> extras = ReadExtras(decoded.extras);
       TERSE_RETURN_IF_ERROR(parts_.optimizer->Import(std::move(decoded.optimizer)));
       AdoptExtras(std::move(extras));
       return absl::OkStatus();

@@ -60,7 +60,8 @@ class LoadSession : public grpc::ClientBidiReactor<v1::ClientMessage, v1::Server
   absl::Status Answer() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Say(std::vector<v1::ClientMessage> messages) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void WriteNext() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The last reaction to what arrives, because of `why` where that is an error. From now on nothing is said.
+  // Ends the stream unless `why` is OK, and removes the hold. Nothing is read afterwards, and Say adds nothing to what
+  // is waiting to be written.
   void EndReading(const absl::Status& why) ABSL_LOCKS_EXCLUDED(mutex_);
   // Ends the stream because of `why`, unless it ends already.
   void Fail(const absl::Status& why) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

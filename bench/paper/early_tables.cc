@@ -29,7 +29,7 @@ PaperMethod Sbc(const std::string& name, const std::string& title, int64_t steps
   return method;
 }
 
-// The first round sends a quarter of all elements, so that the residual of all later ones is of what has changed since.
+// The first round sends a quarter of all elements, so that less is left to wait in the residual.
 PaperMethod FirstRoundOfAQuarter() {
   PaperMethod method =
       Sbc("first", "SBC, p = 0.25, then 0.01, imputed mean", kFewSteps, "0.01", kWhole, "imputed_mean");

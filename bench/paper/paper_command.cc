@@ -113,7 +113,8 @@ nlohmann::ordered_json IterationsASecond(const std::vector<v1::Round>& rounds, d
   return Median(std::move(rates));
 }
 
-// Every client takes part in every round of these tables.
+// Every client takes part in every round of these tables. A row whose controller changes what is sent has no such
+// figure, because SentElements counts what one density sends.
 absl::Status AddBitsAnElement(PaperResult* result) {
   TERSE_ASSIGN_OR_RETURN(const int64_t elements, SentElements(result->row));
   const double messages = static_cast<double>(result->row.rounds);
@@ -154,7 +155,9 @@ absl::StatusOr<PaperResult> RunRow(const PaperOptions& options, const PaperRow& 
   PaperResult result = {row, SummaryJson(ended.summary)};
   result.summary["train_loss"] = LastTrainLoss(ended.rounds);
   result.summary["iterations_a_second"] = IterationsASecond(ended.rounds, work / static_cast<double>(row.rounds));
-  if (row.table->columns == PaperColumns::kLossAndBytes) TERSE_RETURN_IF_ERROR(AddBitsAnElement(&result));
+  if (row.table->columns == PaperColumns::kLossAndBytes && row.method->control.empty()) {
+    TERSE_RETURN_IF_ERROR(AddBitsAnElement(&result));
+  }
   if (row.workload->target_loss > 0) {
     result.summary.update(BitsToLoss(ended.rounds, row.workload->target_loss, row.workload->epoch_length));
   }

@@ -9,6 +9,10 @@ for run in first second; do
   grep -v -e wire -e '"seconds"' -e '"iterations_a_second"' "$2.$run.json" >"$2.$run.figures"
 done
 cmp "$2.first.figures" "$2.second.figures"
+if "$1" paper sbc-table2 --only lenet5 --only lenet5-scb2 --list >&2; then
+  echo "paper takes --only with the name of no row" >&2
+  exit 1
+fi
 "$1" paper sbc-table2 --only lenet5-sbc2 --scale 0.01 --run-files "$2/files" >&2
 "$1" train "$2/files/lenet5-sbc2.toml" --workers 2 >"$2.one.table"
 in_one=$(awk -F '|' 'END { print $5 + 0 }' "$2.one.table")

@@ -100,15 +100,17 @@ absl::StatusOr<Json> RunCell(const RobustOptions& options, const RobustCell& cel
 
 // The cell's result, from an earlier run of the command where that had the same settings.
 absl::StatusOr<Json> FindOrRun(const RobustOptions& options, const RobustCell& cell, ProgressLine* progress) {
-  const std::string path = absl::StrCat(options.out, "/", cell.key, options.data.empty() ? "-rendered" : "", ".json");
+  const std::string path = absl::StrCat(options.out, "/", cell.key, ".json");
+  const std::string data = options.data.empty() ? "rendered" : "mnist";
   progress->Begin(cell.key);
   const Json known = Json::parse(PosixFiles().Read(path).value_or(""), nullptr, /*allow_exceptions=*/false);
-  if (!known.is_discarded() && known.value("run", "") == cell.run) {
+  if (!known.is_discarded() && known.value("run", "") == cell.run && known.value("data", "") == data) {
     progress->Skip(static_cast<double>(options.settings.rounds));
     return known;
   }
   TERSE_ASSIGN_OR_RETURN(Json result, RunCell(options, cell, progress));
   result["run"] = cell.run;
+  result["data"] = data;
   TERSE_RETURN_IF_ERROR(ReplaceFile(PosixFiles(), path, {result.dump(2) + "\n"}));
   return result;
 }

@@ -61,7 +61,8 @@ def help_of(command, environment=None):
 
 
 def sections_of(text):
-    """{title: lines} of a --help; what stands above the first title is under '', what stands below the last under 'end'."""
+    """{title: lines} of a --help; what stands above the first title is under '', an option group under 'group',
+    what stands below the last under 'end'."""
     sections, title = {"": []}, ""
     for line in text.splitlines():
         if re.fullmatch(r"(Positionals|Options|Subcommands):", line):
@@ -102,7 +103,9 @@ def group_of(lines):
     if inner.count("Options:") != 1:
         raise HelpError(f"not one option group with options: {lines[0]}")
     conditions = [line.strip("[] ") for line in inner if re.fullmatch(r"\[.*required\]", line.strip())]
-    return " ".join(conditions), entries_of(inner[inner.index("Options:") :])
+    if len(conditions) != 1:
+        raise HelpError(f"an option group that does not say how many are needed: {lines[0]}")
+    return conditions[0], entries_of(inner[inner.index("Options:") :])
 
 
 def cell(text):

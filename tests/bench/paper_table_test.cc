@@ -2,11 +2,14 @@
 
 #include <set>
 
+#include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "proto/run_config_loader.h"
 
 namespace terse {
 namespace {
+
+using ::testing::ElementsAre;
 
 const PaperWorkload& Workload(const PaperTable& table, const std::string& name) {
   for (const PaperWorkload& workload : table.workloads) {
@@ -244,21 +247,26 @@ TEST(PaperTable, PapersAverage) {
 
 TEST(PaperTable, TheMethodsOfShortRuns) {
   const PaperTable& table = Table("early");
-  ASSERT_EQ(table.methods.size(), 9u);
+  ASSERT_EQ(table.methods.size(), 10u);
   for (const PaperWorkload& workload : table.workloads) {
     EXPECT_TRUE(workload.figures.empty()) << workload.name;
-    const double densities[] = {1, 0.01, 0.01, 0.02, 0.04, 0.04, 0.038, 0.01, 0.02};
-    for (size_t i = 0; i < 9; ++i) {
+    const double densities[] = {1, 0.01, 0.01, 0.02, 0.04, 0.04, 0.038, 0.01, 0.02, 0.01};
+    for (size_t i = 0; i < 10; ++i) {
       const v1::RunConfig config = ConfigOf(MakePaperRow(table, workload, i, {0.1, 1}));
       EXPECT_EQ(config.train().local_steps(), 10);
       EXPECT_EQ(config.aggregation().rule(), i < 2 || i == 4 ? "mean" : "imputed_mean");
       EXPECT_EQ(config.codec().name(), i == 0 ? "dense" : "sbc");
       if (i > 0) {
         EXPECT_EQ(config.codec().density(), densities[i]);
-        EXPECT_EQ(config.codec().feedback(), i < 7 ? "error_feedback" : "adaptive_decay");
+        EXPECT_EQ(config.codec().feedback(), i == 7 || i == 8 ? "adaptive_decay" : "error_feedback");
       }
+      EXPECT_EQ(config.control().name(), i == 9 ? "schedule" : "fixed");
     }
   }
+  const v1::Control first = ConfigOf(MakePaperRow(table, Workload(table, "lenet5"), 9, {0.1, 1})).control();
+  EXPECT_EQ(first.by(), "round");
+  EXPECT_THAT(first.at(), ElementsAre(1));
+  EXPECT_THAT(first.density(), ElementsAre(0.25, 0.01));
   EXPECT_EQ(ConfigOf(MakePaperRow(table, Workload(table, "two"), 1, {})).data().labels_each(), 2);
   EXPECT_EQ(ConfigOf(MakePaperRow(table, Workload(table, "dirichlet"), 1, {})).data().alpha(), 0.5);
 }
