@@ -35,7 +35,7 @@ class Blueprint {
   // Whether training draws from LibTorch's random numbers.
   virtual bool draws() const = 0;
   // INVALID_ARGUMENT, with file, example and reason, when the model surely does not take these examples (data_fit.h).
-  // Of a user's module only this is known: one that carries a state takes texts alone. first_batch.h tries the rest.
+  // A user's module is refused here only when it carries a state and the data is no text; first_batch.h tries the rest.
   virtual absl::Status CheckFit(const Dataset& dataset) const = 0;
   // A model with LibTorch's tensors. May throw c10::Error.
   virtual std::unique_ptr<ScriptModel> Make(c10::Device device) const = 0;

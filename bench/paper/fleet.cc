@@ -51,7 +51,7 @@ class Worker {
   Worker(const Worker&) = delete;
   Worker& operator=(const Worker&) = delete;
 
-  // UNAVAILABLE when it has failed; of ErrnoToStatus when it could not start.
+  // UNAVAILABLE when it has failed; what its errno stands for when it could not start.
   absl::Status Check() {
     if (pid_ == 0) return Failed();
     int status = 0;
