@@ -366,7 +366,6 @@ void Engine::PublishView() {
   view_.round = run_.round.number();
   view_.head = run_.model.head();
   view_.iterations = run_.course.iterations;
-  view_.ending = run_.course.ending.has_value();
   const std::set<int64_t>& evaluating = run_.model.evaluating();
   view_.evaluating = evaluating.empty() ? 0 : *evaluating.begin();
   view_.ended =

@@ -41,7 +41,6 @@ struct EngineView {
   int64_t round = 0;
   Head head;
   int64_t iterations = 0;  // of the committed rounds: local steps of a client that took part in all of them
-  bool ending = false;     // the head is the last one
   bool ended = false;
   int64_t evaluating = 0;  // the oldest round whose evaluation is not back; 0: none
   std::vector<SessionView> sessions;

@@ -11,14 +11,14 @@ bool IsComplete(const RunHost& run, const EngineView& view, const RoundRecord& r
   if (round.state == RoundState::kAborted) return true;
   if (round.state != RoundState::kCommitted) return false;
   if (run_ended || round.evaluated() || !run.evaluates()) return true;
+  // A run that ends early has its head evaluated, due or not, and may end at any time.
   const int64_t version = round.base_version + 1;
-  if (version > view.head.version) return false;  // the engine has not said yet whether it is the last one
+  if (version >= view.head.version) return false;
   // An evaluator that is slow is some rounds behind.
   if (view.evaluating == round.id) return false;
   // An evaluation that a restart lost does not come any more; a later one is then on its way.
   if (view.head.version >= version + run.config().evaluate_every) return true;
-  const bool is_last = view.ending && version == view.head.version;
-  return version % run.config().evaluate_every != 0 && !is_last;
+  return version % run.config().evaluate_every != 0;
 }
 
 }  // namespace

@@ -62,7 +62,7 @@ TEST_F(Operated, AStopSurvivesADeathBeforeTheLastEvaluation) {
   crew_.Restart();
   crew_.Join(0);
   crew_.Join(1);
-  EXPECT_TRUE(crew_.view().ending);
+  EXPECT_EQ(crew_.view().phase, "finishing");
   EXPECT_EQ(crew_.at(0).Count<Finished>(), 1);
   EXPECT_EQ(crew_.at(0).Count<Assignment>(), 0);
   crew_.fleet.hold_background(false);
