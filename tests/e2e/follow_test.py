@@ -224,12 +224,12 @@ class FollowTest(TraceChecks, unittest.TestCase):
         self.assertEqual((kinds[0], kinds.count("run_ended")), ("run_created", 1))
 
     def test_a_run_that_ends_early_tells_its_last_accuracy(self):
-        # The newest model is evaluated because the run ends there: the tenth is due, and the eleventh is not.
+        # Every tenth model is evaluated, and here another one, because the run ends with it.
         self.fleet.create("early")
         follow = self.fleet.follow("--run", "early", "--json", name="lines")
         wait_until(lambda: '"type":"run"' in self.fleet.log("lines"), "its start")
         self.fleet.clients("early", 2)
-        self.fleet.wait_for_version(10, "early")
+        self.fleet.wait_for_version(3, "early")
         while True:
             self.fleet.ctl("--run", "early", "pause")
             wait_until(lambda: self.fleet.status("early")["phase"] == "paused", "the pause")
@@ -240,8 +240,11 @@ class FollowTest(TraceChecks, unittest.TestCase):
         self.fleet.ctl("--run", "early", "stop")
         self.assertEqual(follow.wait(60), 0, self.fleet.log("lines"))
         lines = [json.loads(line) for line in self.fleet.log("lines").splitlines()]
-        self.assertEqual([line["round"] for line in lines if line["type"] == "round"], self.fleet.list("rounds", "early"))
-        self.assertIsNotNone(self.fleet.rounds("early")[-1]["accuracy"])
+        # The bytes of the last round are left out: those of clients that leave are added to them.
+        figures = lambda rounds: [(one["id"], one["accuracy"], one["test_loss"]) for one in rounds]
+        served = self.fleet.list("rounds", "early")
+        self.assertEqual(figures(line["round"] for line in lines if line["type"] == "round"), figures(served))
+        self.assertIsNotNone(served[-1]["accuracy"])
 
     def test_a_place_that_stays_away_disturbs_no_other_one(self):
         receiver = self.receiver()
