@@ -23,7 +23,7 @@ PaperWorkload OnCifar(const std::string& model, const std::string& title) {
   workload.clients = 4;
   workload.averaging_steps = 1;
   workload.momentum = false;
-  workload.model = absl::StrCat("name = '", model, "'\n");
+  workload.model = absl::StrCat("name = '", model, "'\nclasses = 10\n");
   workload.data = "name = 'cifar10'\npartition = 'iid'\nnormalize = 'standardize'\naugment = 'pad_crop_flip'\n";
   workload.train = "batch_size = 128\n";
   workload.optimizer = "name = 'sgd'\nlearning_rate = 0.01\nmomentum = 0.9\nweight_decay = 0.0002\n";

@@ -195,6 +195,10 @@ TEST(PaperTable, QsgdHasEveryModelAtEveryNumberOfBits) {
   const v1::RunConfig corrected = ConfigOf(MakePaperRow(table, Workload(table, "resnet18"), 6, {}));
   EXPECT_EQ(corrected.codec().bits(), 2);
   EXPECT_EQ(corrected.codec().feedback(), "error_feedback");
+  for (const PaperWorkload& workload : table.workloads) {
+    EXPECT_EQ(ConfigOf(MakePaperRow(table, workload, 0, {})).model().classes(), 10)
+        << workload.name << ": CIFAR-10 has ten, and resnet18 tells a hundred apart unless it is told";
+  }
 }
 
 TEST(PaperTable, TheMethodsOfSparseLoCo) {
