@@ -92,12 +92,18 @@ void CheckShape(const v1::RunConfig& config, const ModelTraits& model, const Dat
                                                       given, "; set model.inputs = ", given)});
 }
 
-// Two classes may be told apart by one logit.
+// Two classes may be told apart by one logit. A wider output than the data needs must be asked for, since a model's own
+// width is that of its paper and not of the data: resnet18 has 100 outputs, and on CIFAR-10 90 of them would be idle.
+bool FitsClasses(int64_t asked, int64_t width, int64_t classes) {
+  if (classes == width || (width == 1 && classes == 2)) return true;
+  return classes == 0 || (asked > 0 && classes < width);
+}
+
 void CheckClasses(const v1::RunConfig& config, const ModelTraits& model, const DataTraits& data,
                   ConfigViolations* violations) {
   const int64_t asked = model.widens ? config.model().classes() : 0;
   const int64_t width = asked > 0 ? asked : model.classes;
-  if (data.classes <= width || (width == 1 && data.classes == 2)) return;
+  if (FitsClasses(asked, width, data.classes)) return;
   const std::string remedy =
       model.widens ? absl::StrCat("set model.classes = ", data.classes) : "choose a model and a data set that fit";
   violations->push_back(

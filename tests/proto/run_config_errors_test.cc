@@ -78,6 +78,10 @@ TEST(ParseRunConfig, ModelDataAndLossFit) {
   EXPECT_THAT(
       with("[model]\nname = 'logistic'\ninputs = 784\nclasses = 10\n"),
       HasSubstr("tells 2 classes apart, and data.name = 'mnist' has 10; choose a model and a data set that fit"));
+  EXPECT_THAT(with("[model]\nname = 'resnet18'\n[data]\nname = 'cifar10'\n"),
+              HasSubstr("tells 100 classes apart, and data.name = 'cifar10' has 10; set model.classes = 10"));
+  const std::string wider = "[model]\nname = 'resnet18'\nclasses = 20\n[data]\nname = 'cifar10'\n[train]\n";
+  EXPECT_TRUE(ParseRunConfig(absl::StrReplaceAll(kLeast, {{"[train]\n", wider}}), "x").ok()) << "who asks gets it";
   EXPECT_THAT(ErrorOf("local_steps = 10", "local_steps = 10\nloss = 'lm_cross_entropy'"), HasSubstr("is for texts"));
   const std::string plugin = absl::StrReplaceAll(kLeast, {{"[train]\n", "[data]\nname = 'plugin'\n[train]\n"}});
   EXPECT_TRUE(ParseRunConfig(plugin, "x").ok());
